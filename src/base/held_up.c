@@ -2,13 +2,13 @@
 #include "held_up.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cgroup_at.h"
 #include "read_file.h"
 
 #define TEXT_BYTES 4096
@@ -22,87 +22,34 @@ static ssize_t read_text(const char *path, char *ret, size_t size)
     return length;
 }
 
-/* The places where hierarchies are mounted: version 2, and version 1 with the freezer; "":
- * nowhere. They stay for as long as a program runs. */
-static char mounts[2][1024];
-static pthread_once_t mounts_once = PTHREAD_ONCE_INIT;
-
-static void find_mounts(void)
-{
-    char line[TEXT_BYTES], where[1024], type[64], options[1024];
-    FILE *in = fopen("/proc/self/mounts", "re");
-
-    while (in && fgets(line, sizeof(line), in)) {
-        bool v1;
-
-        if (sscanf(line, "%*s %1023s %63s %1023s", where, type, options) != 3)
-            continue;
-        v1 = !strcmp(type, "cgroup") && strstr(options, "freezer");
-        if ((v1 || !strcmp(type, "cgroup2")) && !*mounts[v1])
-            memcpy(mounts[v1], where, sizeof(where));
-    }
-    if (in)
-        fclose(in);
-}
-
-/* Returns where the hierarchy is mounted; NULL: nowhere. */
-static const char *mount_of(bool v1)
-{
-    pthread_once(&mounts_once, find_mounts);
-    return *mounts[v1] ? mounts[v1] : NULL;
-}
-
 /* Whether a file of a cgroup says so. */
-static bool group_says(const char *mount, const char *group, const char *file, const char *says)
+static bool group_says(const struct cgroup_at *at, const char *file, const char *says)
 {
-    char path[2 * TEXT_BYTES], text[256];
+    char text[256];
 
-    if ((size_t)snprintf(path, sizeof(path), "%s%s/%s", mount, group, file) >= sizeof(path))
-        return false;
-    return read_text(path, text, sizeof(text)) > 0 && strstr(text, says);
+    return cgroup_at_read(at, file, text, sizeof(text)) > 0 && strstr(text, says);
 }
 
 /* Finds the cgroup that was told to freeze: the one nearest to the thread. */
-static void name_frozen(const char *mount, char *group, const char *file, struct held *held)
+static void name_frozen(struct cgroup_at *at, const char *file, struct held *held)
 {
-    for (;;) {
-        char *slash = strrchr(group, '/');
-
-        if (group_says(mount, group, file, "1") || !slash || slash == group)
-            break;
-        *slash = '\0';
-    }
-    snprintf(held->group, sizeof(held->group), "%s", group);
+    while (!group_says(at, file, "1") && cgroup_at_up(at))
+        ;
+    snprintf(held->group, sizeof(held->group), "%.255s", at->group);
 }
 
-/* "N:controllers:/path" is a line of one hierarchy, "0::/path" that of version 2. */
 static void find_frozen(const char *text, struct held *held)
 {
-    char line[TEXT_BYTES], controllers[256], group[TEXT_BYTES];
+    struct cgroup_at at;
 
-    while (*text && !held->frozen) {
-        size_t length = strcspn(text, "\n");
-        const char *mount;
-        bool v1, v2;
-
-        snprintf(line, sizeof(line), "%.*s", (int)length, text);
-        text += length + (text[length] == '\n');
-        *controllers = *group = '\0';
-        v2 = sscanf(line, "0::%4095[^\n]", group) == 1;
-        v1 = !v2 && sscanf(line, "%*u:%255[^:]:%4095[^\n]", controllers, group) == 2 &&
-             strstr(controllers, "freezer");
-        mount = v1 || v2 ? mount_of(v1) : NULL;
-        if (!mount)
-            continue;
-        if (group[1] == '\0')
-            *group = '\0'; /* the root, which cannot be frozen, is the mount itself */
-        if (v2 && group_says(mount, group, "cgroup.events", "frozen 1")) {
+    while (!held->frozen && cgroup_at_next(&text, CGROUP_FREEZER, &at)) {
+        if (!at.v1 && group_says(&at, "cgroup.events", "frozen 1")) {
             held->frozen = true;
-            name_frozen(mount, group, "cgroup.freeze", held);
-        } else if (v1 && (group_says(mount, group, "freezer.state", "FROZEN") ||
-                          group_says(mount, group, "freezer.state", "FREEZING"))) {
+            name_frozen(&at, "cgroup.freeze", held);
+        } else if (at.v1 && (group_says(&at, "freezer.state", "FROZEN") ||
+                             group_says(&at, "freezer.state", "FREEZING"))) {
             held->frozen = true;
-            name_frozen(mount, group, "freezer.self_freezing", held);
+            name_frozen(&at, "freezer.self_freezing", held);
         }
     }
 }
@@ -227,5 +174,5 @@ int held_off_ns(pid_t pid, pid_t tid, const char *stat, uint64_t *ret)
 
 bool held_in_place(void)
 {
-    return mount_of(true) != NULL;
+    return cgroup_at_has_v1(CGROUP_FREEZER);
 }

@@ -9,10 +9,12 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import time
 import unittest
 
-from house import ROOT, House, await_true, mount_of, on_tiers, state_of
+from house import NOBODY, ROOT, House, await_true, mount_of, on_tiers, state_of, wire
+from cpu_cgroup import CpuCgroup
 
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -121,6 +123,37 @@ class Held(House):
             self.assertEqual(causes["stopped"]["idle_ns"], 0)
             self.assertEqual(causes["epoll"]["idle_ns"], causes["epoll"]["ns"])
         self.assertEqual(process["now"][0]["tid"], pid)
+
+    @unittest.skipUnless(ROOT, "needs root: a cgroup of its own")
+    @on_tiers("bpf", "daemon", "perf")
+    def test_held_back_by_a_quota(self, tier):
+        """It is said first, and whose quota it is. Witness: the cgroup's own count."""
+        group = CpuCgroup(f"held-{tier}")
+        self.addCleanup(group.remove)
+        group.set(("cpu.cfs_period_us", "100000"), ("cpu.max", "10000 100000"))
+        group.set(("cpu.cfs_quota_us", "10000"), ("cpu.max", "10000 100000"))
+        if self.user_of(tier):
+            os.chown(group.processes, NOBODY, NOBODY)
+        process = subprocess.Popen([self.program("quota"), group.processes, str(min(os.sched_getaffinity(0))), "30"],
+                                   stdout=subprocess.DEVNULL,
+                                   preexec_fn=lambda: self.user_of(tier) and wire.become(NOBODY, NOBODY))
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        await_true(lambda: group.throttled()[1] > 1, "the quota holds it back")
+        words = (rf"cgroup /{os.path.basename(group.path)} may run 10\.0ms in each 100ms, and was held back in (\d+) of "
+                 r"its (\d+) periods so far")
+        first = {"why": r"^.*: \S+ of thread time\n  \S+ \(.*\) (ready or )?held back by a CPU quota: ",
+                 "stat": r"\n\n\S+ % of thread time \(.*\) was spent "
+                         r"(ready to run, waiting for a processor or )?held back by a CPU quota[^.]*: "}
+        for command in "why", "stat":
+            before = group.throttled()[1]
+            text = self.prcb(tier, command, "--tier", tier, "-p", process.pid, "--for", 0.4)
+            told = re.search(first[command] + words, re.sub(r"(?<=\S)\n(?=\S)", " ", text), re.MULTILINE)
+            self.assertTrue(told, text)
+            self.assertEqual(told[1] is not None, tier == "perf")
+            self.assertTrue(before <= int(told[2]) <= group.throttled()[1], (before, told[2]))
+            self.assertGreaterEqual(int(told[3]), int(told[2]))
+            self.assertNotRegex(text, "was idle by design|% +idle by design")
 
     @on_tiers("bpf", "daemon")
     def test_recordings_do_not_call_it_idle(self, tier):

@@ -101,7 +101,7 @@ class Recordings(House):
         if self.user_of(tier):
             os.chown(group.processes, NOBODY, NOBODY)
         before = group.throttled()[0]
-        rows, report, _, (ran, limited) = self.both(tier, "quota", group.processes, min(os.sched_getaffinity(0)), 1)
+        rows, report, path, (ran, limited) = self.both(tier, "quota", group.processes, min(os.sched_getaffinity(0)), 1)
         taken = group.throttled()[0] - before
         if taken < 100_000_000:
             self.skipTest(f"the quota took {taken} ns alone: others had the processor")
@@ -112,6 +112,7 @@ class Recordings(House):
         self.near(rows[limited]["run_ns"], ran, switches, (rows[limited], ran))
         # What comes after the quota, and no more, is ready time of it.
         self.assertLess(waits.get(("ready", "throttled"), 0), 0.5 * taken, waits)
+        self.assertIn("\nthreads were held back by a CPU quota for ", self.prcb(tier, "report", path))
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 #include "held_words.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
 #include "cause.h"
 #include "format.h"
 #include "comm.h"
+#include "quota.h"
 #include "reach.h"
 #include "text.h"
 
@@ -110,4 +112,27 @@ void held_threads_write(FILE *out, const char *lead, const struct held_threads *
         write_row(out, lead, &threads->rows[i]);
     if (threads->left)
         fprintf(out, "%s%" PRIu64 " more threads are stopped or frozen.\n", lead, threads->left);
+}
+
+bool held_quota_write(FILE *out, pid_t pid, pid_t tid)
+{
+    char quota[FORMAT_CELL], period[FORMAT_CELL], group[4 * sizeof(((struct quota *)0)->group)];
+    struct quota by;
+    int policy = sched_getscheduler(tid) & ~SCHED_RESET_ON_FORK;
+
+    /* These have budgets of their own, which cgroups of processor time do not tell. */
+    if (policy == SCHED_DEADLINE)
+        return fputs(": its own budget of SCHED_DEADLINE", out) >= 0;
+    if (policy == SCHED_FIFO || policy == SCHED_RR)
+        return fputs(": the budget of real-time threads", out) >= 0;
+    if (quota_read(pid, tid, &by))
+        return false;
+    format_time(by.quota_us * 1000, quota, sizeof(quota));
+    format_time(by.period_us * 1000, period, sizeof(period));
+    text_copy(TEXT_MARKS, by.group, group, sizeof(group));
+    fprintf(out,
+            ": cgroup %s may run %s in each %s, and was held back in %" PRIu64 " of its %" PRIu64
+            " periods so far",
+            group, quota, period, by.throttled, by.periods);
+    return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Threads that are stopped, traced or frozen now, in sentences: which, since when, and by whom as
- * far as procfs and cgroups say. What a report begins with: nothing else matters to them.
+ * Threads that are stopped, traced or frozen now, or held back by a quota, in sentences: which,
+ * since when, and by whom as far as procfs and cgroups say. What a report begins with: nothing else
+ * matters to them.
  */
 #ifndef PRCB_REPORTS_HELD_WORDS_H
 #define PRCB_REPORTS_HELD_WORDS_H
@@ -12,9 +13,12 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include <prcb/causes.h>
+
 #include "held_up.h"
 
-#define HELD_MOST 16
+#define HELD_MOST     16
+#define HELD_BY_QUOTA PRCB_CAUSE_THROTTLED
 
 struct held_threads {
     struct held_row {
@@ -41,5 +45,9 @@ void held_threads_add(struct held_threads *threads, pid_t pid, pid_t tid, const 
 /* Writes a line for each: "server (123): 3 threads are frozen by cgroup /x since 12:01:07
  * (4.2s)." */
 void held_threads_write(FILE *out, const char *lead, const struct held_threads *threads);
+
+/* Writes which quota holds a thread back, as far as the kernel tells: ": cgroup /x may run 10.0ms
+ * in each 100ms, and was held back in 156 of its 159 periods so far". Returns whether it wrote. */
+bool held_quota_write(FILE *out, pid_t pid, pid_t tid);
 
 #endif

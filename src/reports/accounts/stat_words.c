@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "format.h"
+#include "held_words.h"
 #include "misses.h"
+#include "quota.h"
 #include "text.h"
 
 const struct stat_rows_kind stat_rows_kinds[] = {
@@ -195,6 +197,39 @@ static void write_payer(FILE *out, const struct costs *costs, uint32_t cost)
         fprintf(out, ", spread over %" PRIu64 " %s", units, words);
 }
 
+/* Returns the row of one thread or process that paid most of a cost; NULL: rows are of several. */
+static const struct account_row *top_row(const struct costs *costs, uint32_t cost)
+{
+    const struct account_row *best = NULL;
+
+    for (size_t i = 0; i < costs->count; i++) {
+        const struct account_row *row = costs->rows[i];
+
+        if (row->pid && cost_of(row, cost) > (best ? cost_of(best, cost) : 0))
+            best = row;
+    }
+    return best;
+}
+
+/* Whether the tier's ready time has in it what a quota took, of who was ready most. */
+static bool hides_quota(const struct costs *costs, uint32_t cost)
+{
+    const struct account_row *row = cost == COST_READY ? top_row(costs, cost) : NULL;
+    struct quota quota;
+
+    return row && !(row->now.present & PRCB_HAS_WAITS) &&
+           !quota_read(row->pid, row->tid ? row->tid : row->pid, &quota);
+}
+
+/* Names the quota that held threads back, or may have. */
+static void write_quota(FILE *out, const struct costs *costs, uint32_t cost, bool hidden)
+{
+    const struct account_row *row = cost == HELD_BY_QUOTA || hidden ? top_row(costs, cost) : NULL;
+
+    if (row)
+        held_quota_write(out, row->pid, row->tid ? row->tid : row->pid);
+}
+
 /* Says why threads had to wait for a processor. */
 static void write_ready_counts(FILE *out, const struct costs *costs)
 {
@@ -234,15 +269,31 @@ static void write_open(FILE *out, const struct costs *costs, uint32_t cost)
 static void write_sentence(FILE *out, const struct costs *costs, uint32_t cost)
 {
     char share[FORMAT_CELL], time[FORMAT_CELL];
+    bool hidden = hides_quota(costs, cost);
 
     format_share(costs->spent_ns[cost], costs->wall_ns, share, sizeof(share));
     format_time(costs->spent_ns[cost], time, sizeof(time));
-    fprintf(out, "%s of thread time (%s) was spent %s", share, time, cost_words(cost));
+    fprintf(out, "%s of thread time (%s) was spent %s%s", share, time, cost_words(cost),
+            hidden ? " or held back by a CPU quota" : "");
     if (cost == COST_READY)
         write_ready_counts(out, costs);
     write_payer(out, costs, cost);
+    write_quota(out, costs, cost, hidden);
     write_open(out, costs, cost);
     fputs(".\n", out);
+}
+
+/* Returns what a quota took, if it is enough to be what the sentences begin with, for somebody set
+ * it; COSTS: it is not. */
+static uint32_t held_back(const struct costs *costs)
+{
+    uint32_t cost = hides_quota(costs, COST_READY) ? COST_READY : HELD_BY_QUOTA;
+    uint64_t ns = costs->spent_ns[cost];
+
+    return ns && ns * 100 >= costs->wall_ns - costs->idle_ns &&
+                   (cost == COST_READY || costs->shown[cost])
+               ? cost
+               : COSTS;
 }
 
 /* Writes the biggest cost, then the second if it counts for much. Running is what threads are
@@ -250,8 +301,15 @@ static void write_sentence(FILE *out, const struct costs *costs, uint32_t cost)
 static void write_sentences(FILE *out, const struct costs *costs)
 {
     bool named[COSTS] = {0}, wanted = true;
+    uint32_t first = held_back(costs);
     int left = 2;
 
+    if (first != COSTS) {
+        write_sentence(out, costs, first);
+        named[first] = true;
+        wanted = false;
+        left--;
+    }
     while (left) {
         uint32_t cost = biggest(costs, named);
 

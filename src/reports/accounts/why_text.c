@@ -10,6 +10,7 @@
 #include "cause.h"
 #include "format.h"
 #include "held_words.h"
+#include "quota.h"
 #include "text.h"
 #include "whom_words.h"
 
@@ -194,7 +195,8 @@ static void write_cause(FILE *out, const struct why_output *output,
     if (output->whom && output->owners)
         whom_write_holders(out, output->whom, process->pid, cause->cause, WHOM_LEAD,
                            output->columns);
-    if (output->whom)
+    /* The kernel's own timer ends what a quota holds back. */
+    if (output->whom && cause->cause != HELD_BY_QUOTA)
         whom_write(out, output->whom, process->pid, cause->cause, is_for_locks(cause), WHOM_LEAD,
                    output->columns);
 }
@@ -261,6 +263,31 @@ static void write_held(FILE *out, const struct why_process *process)
     held_threads_write(out, "  ", &threads);
 }
 
+/* What a quota took; where causes are not known it is in the ready time. */
+static void write_quota(FILE *out, const struct why_process *process)
+{
+    pid_t tid = process->pid;
+    uint64_t ns = 0;
+    bool known = process->cause_count && process->causes[0].cause != PRCB_CAUSE_NONE;
+    char time[FORMAT_CELL], share[FORMAT_CELL];
+    struct quota quota;
+
+    for (size_t i = 0; i < process->cause_count; i++)
+        ns = process->causes[i].cause == HELD_BY_QUOTA ? process->causes[i].ns : ns;
+    for (size_t i = 0; i < process->now_count; i++)
+        tid = process->now[i].cause == HELD_BY_QUOTA ? process->now[i].tid : tid;
+    ns = known ? ns : process->ready_ns;
+    if (!process->pid || !ns || ns * 100 < process->wall_ns - process->idle_ns ||
+        (!known && quota_read(process->pid, tid, &quota)))
+        return;
+    format_time(ns, time, sizeof(time));
+    format_share(ns, process->wall_ns, share, sizeof(share));
+    fprintf(out, "  %s (%s) %s", time, share,
+            known ? "held back by a CPU quota" : "ready or held back by a CPU quota");
+    held_quota_write(out, process->pid, tid);
+    fputs(".\n", out);
+}
+
 uint64_t why_now_ns(const struct why_process *process, const struct why_now *now)
 {
     uint64_t off;
@@ -321,6 +348,7 @@ static void write_process(FILE *out, const struct why_output *output,
         fprintf(out, " (%d)", (int)process->pid);
     fprintf(out, ", %s, %s: %s of thread time\n", threads, wall, sum);
     write_held(out, process);
+    write_quota(out, process);
     for (size_t i = 0; i < process->cause_count; i++)
         write_cause(out, output, process, &process->causes[i]);
     write_row(out, process, process->ready_ns, "ready, no processor");

@@ -128,6 +128,23 @@ static void print_head(const struct report *report, FILE *out)
         free(values[i]);
 }
 
+/* What a quota took, in a sentence: nothing else that is shown below helps against it. */
+static void print_held_back(const struct report *report, FILE *out)
+{
+    uint64_t ns = 0, wait = 0;
+    char time[CELL];
+
+    for (size_t i = 0; i < report->wait_count; i++) {
+        const struct report_wait *row = &report->waits[i];
+
+        wait += row->ns;
+        if (!row->ready && !strcmp(row->cause, "throttled"))
+            ns += row->ns;
+    }
+    if (ns && ns * 100 >= wait)
+        fprintf(out, "threads were held back by a CPU quota for %s\n", time_text(ns, time));
+}
+
 static void print_functions(const struct report *report, const struct report_style *style,
                             FILE *out)
 {
@@ -472,6 +489,7 @@ static void print_timeline(const struct report *report, FILE *out)
 void report_print_text(const struct report *report, const struct report_style *style, FILE *out)
 {
     print_head(report, out);
+    print_held_back(report, out);
     if (style->tables & REPORT_FUNCTIONS)
         print_functions(report, style, out);
     if (style->tables & REPORT_THREADS)
