@@ -37,7 +37,7 @@
     X(14, DISK,      "disk",       WAIT,   0, "waiting for storage (block I/O)")                  \
     X(15, FSYNC,     "fsync",      WAIT,   0, "waiting for data to reach storage (fsync, sync)")  \
     X(16, FILE,      "file",       WAIT,   0, "waiting on a file without block I/O (FUSE, NFS, ...)") \
-    X(17, PAGE_FAULT,"page-fault", WAIT,   2, "waiting for a page to be read (major fault)")      \
+    X(17, PAGE_FAULT,"page-fault", WAIT,   2, "waiting for a page (major fault, userfaultfd)")      \
     X(18, FILE_LOCK, "file-lock",  WAIT,   6, "waiting for a file lock (flock, fcntl)")           \
     X(19, CHILD,     "child",      WAIT,   6, "waiting for a child process (wait4)")              \
     X(20, VFORK,     "vfork",      WAIT,   6, "waiting for a vfork child to exec or exit")        \
@@ -62,7 +62,10 @@
     X(39, DRIVER,    "ioctl",      WAIT,   0, "waiting in an ioctl (driver)")                       \
     X(40, RECLAIM,   "reclaim",    WAIT,   1, "freeing memory for itself (reclaim, a cgroup's limit)") \
     X(41, ENDING,    "ending",     WAIT,  36, "waiting while it ends (files to close, processes of its namespace)") \
-    X(42, CORE_DUMP, "core-dump",  WAIT,  36, "waiting while its process's core is dumped")
+    X(42, CORE_DUMP, "core-dump",  WAIT,  36, "waiting while its process's core is dumped") \
+    X(43, CLOSE,     "close",      WAIT,   0, "closing what was open (data on its way, a server's answer)")  \
+    X(44, EXEC,      "exec",       WAIT,  36, "waiting in execve for the other threads to end")   \
+    X(45, SUPERVISOR,"supervisor", WAIT,   6, "waiting for its supervisor to answer (seccomp)")
 
 /* NT's KWAIT_REASON: X(number, name). */
 #define PRCB_WAIT_REASONS(X)                                                                      \

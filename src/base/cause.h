@@ -100,7 +100,10 @@ enum cause_trait {
     T(DRIVER,     OTHER,   ANY,        "network", CAUSE_WANTS_KERNEL_STACK)                       \
     T(RECLAIM,    DISK,    NONE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
     T(ENDING,     KERNEL,  NONE,       "other",   CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
-    T(CORE_DUMP,  KERNEL,  NONE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)
+    T(CORE_DUMP,  KERNEL,  NONE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(CLOSE,      KERNEL,  NONE,       "network", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(EXEC,       KERNEL,  NONE,       "other",   CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(SUPERVISOR, IPC,     ANY,        "other",   CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)
 /* clang-format on */
 
 struct cause_traits {

@@ -50,6 +50,7 @@ struct call_seen {
     __s32 number; /* -1: none */
     __u32 compat; /* by the 32-bit table */
     __u64 arg;    /* the first */
+    __u64 third;  /* of splice and tee */
     __u64 file;   /* address of what is open by that number; 0: it was not looked for */
 };
 
@@ -65,12 +66,40 @@ static __always_inline struct file *file_of_fd(struct task_struct *task, __u32 f
     return fd < fdt->max_fds ? (struct file *)kernel_word((__u64)(fdt->fd + fd)) : NULL;
 }
 
+static __always_inline __u16 type_of_file(__u64 file)
+{
+    __u64 inode = kernel_word(file + bpf_core_field_offset(struct file, f_inode));
+
+    return kernel_word(inode + bpf_core_field_offset(struct inode, i_mode)) & S_IFMT_;
+}
+
+/* Of the two files of splice and tee, one is a pipe at least: it waits for the pipe that it takes
+ * from if there is nothing in it, for the one that it fills if that is full, and else for the
+ * other. */
+APART int waits_for_third(__u64 from, __u64 to)
+{
+    if (type_of_file(from) == S_IFIFO_)
+        return !pipe_is(from, false);
+    return type_of_file(to) == S_IFIFO_ && pipe_is(to, true);
+}
+
+/* The call is one of two files from here on, that which it waits for. */
+static __always_inline void choose_file(struct task_struct *task, struct call_seen *call)
+{
+    struct file *from, *to;
+
+    if (!has_files() || !HAS(file, private_data))
+        return;
+    from = file_of_fd(task, (__u32)call->arg);
+    to = file_of_fd(task, (__u32)call->third);
+    if (from && to && waits_for_third((__u64)from, (__u64)to))
+        call->arg = call->third;
+}
+
 /* A read or write waits for what its descriptor is. */
 static __always_inline __u8 cause_of_fd(struct task_struct *task, struct call_seen *call)
 {
     struct file *file;
-    __u64 inode;
-    __u16 type;
 
     if (!has_files())
         return PRCB_CAUSE_OTHER;
@@ -78,9 +107,7 @@ static __always_inline __u8 cause_of_fd(struct task_struct *task, struct call_se
     if (!file)
         return PRCB_CAUSE_OTHER;
     call->file = (__u64)file;
-    inode = kernel_word((__u64)file + bpf_core_field_offset(struct file, f_inode));
-    type = kernel_word(inode + bpf_core_field_offset(struct inode, i_mode)) & S_IFMT_;
-    switch (type) {
+    switch (type_of_file(call->file)) {
     case S_IFIFO_:
         return PRCB_CAUSE_PIPE;
     case S_IFSOCK_:
@@ -155,6 +182,30 @@ static __always_inline __u8 cause_of_lock(__u32 flags, bool own_mmap_lock)
     return PRCB_CAUSE_KLOCK;
 }
 
+/* Returns the flags that contention_begin had for the lock that a task sleeps for. */
+static __always_inline __u32 flags_of_blocker(__u64 blocker)
+{
+    switch (blocker & BLOCKER_MASK_) {
+    case BLOCKER_MUTEX_:
+        return LCB_F_MUTEX_;
+    case BLOCKER_READER_:
+        return LCB_F_READ_;
+    case BLOCKER_WRITER_:
+        return LCB_F_WRITE_;
+    default:
+        return 0;
+    }
+}
+
+/* Names the lock that a task sleeps for since before it was profiled; NONE: none is known of. */
+APART __u8 cause_of_blocker(struct task_struct *task)
+{
+    __u64 blocker = task_blocker(task), lock = blocker & ~BLOCKER_MASK_;
+
+    return lock ? cause_of_lock(flags_of_blocker(blocker), is_own_mmap_lock(task, lock))
+                : PRCB_CAUSE_NONE;
+}
+
 /* Tells whether a task that could go on is held back, by a quota of its group or by a real-time
  * budget. */
 static __always_inline bool is_held_back(struct task_struct *task, int prio)
@@ -208,13 +259,55 @@ static __always_inline __u8 cause_of_kernel_thread(struct task_struct *task, __u
     return works ? PRCB_CAUSE_OTHER : PRCB_CAUSE_WORKER;
 }
 
+/* Tells of a cause that a system call has whether waits for it are interruptible: one that is not
+ * is for something else, such as memory or a lock, which only the kernel's stack tells. */
+static __always_inline bool is_interruptible(__u8 cause)
+{
+#define I(NAME) (1ull << PRCB_CAUSE_##NAME)
+    const __u64 causes = I(SLEEP) | I(FUTEX) | I(POLL) | I(EPOLL) | I(PIPE) | I(EVENTFD) | I(FD) |
+                         I(CHILD) | I(SIGNAL) | I(SEMAPHORE) | I(MSGQUEUE) | I(AIO);
+#undef I
+
+    return causes >> (cause & 63) & 1;
+}
+
+/* Tells what a task waits for in a system call. */
+static __always_inline __u8 cause_in_call(struct task_struct *task, __u8 by_syscall,
+                                          struct call_seen *call)
+{
+    switch (by_syscall) {
+    case PRCB_CAUSE_BY_SPLICE:
+        choose_file(task, call);
+        return cause_of_fd(task, call);
+    case PRCB_CAUSE_BY_FD:
+        return cause_of_fd(task, call);
+    case PRCB_CAUSE_BY_OPEN:
+        return task_asks(task) ? PRCB_CAUSE_SUPERVISOR : cause_of_open(task);
+    case PRCB_CAUSE_BY_IPC:
+        return cause_of_ipc(call->arg);
+    case PRCB_CAUSE_BY_EXEC:
+        if (task_execs(task))
+            return PRCB_CAUSE_EXEC;
+        by_syscall = PRCB_CAUSE_FILE;
+        break;
+    default:
+        break;
+    }
+    /* Supervisors are asked about files, sockets, and calls that have no row. */
+    if ((!by_syscall || by_syscall == PRCB_CAUSE_FILE || by_syscall == PRCB_CAUSE_SOCKET ||
+         by_syscall == PRCB_CAUSE_DRIVER) &&
+        task_asks(task))
+        return PRCB_CAUSE_SUPERVISOR;
+    return by_syscall;
+}
+
 /* Tells why a task waits. lock: cause_of_lock, or NONE. by_syscall: from the table. */
 static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state, __u8 lock,
                                           __u8 by_syscall, struct call_seen *call)
 {
     bool in_syscall = call->number >= 0;
-
     __u32 waits = task_waits(task);
+    __u8 cause;
 
     if (state & TASK_STOPPED_)
         return PRCB_CAUSE_STOPPED;
@@ -249,15 +342,14 @@ static __always_inline __u8 cause_of_wait(struct task_struct *task, __u32 state,
         return cause_of_kernel_thread(task, state);
     if (task->flags & PF_EXITING_)
         return PRCB_CAUSE_ENDING;
-    if (by_syscall == PRCB_CAUSE_BY_FD)
-        return cause_of_fd(task, call);
-    if (by_syscall == PRCB_CAUSE_BY_OPEN)
-        return cause_of_open(task);
-    if (by_syscall == PRCB_CAUSE_BY_IPC)
-        return cause_of_ipc(call->arg);
-    if (by_syscall)
-        return by_syscall;
-    return state & TASK_UNINTERRUPTIBLE_ ? PRCB_CAUSE_OTHER_D : PRCB_CAUSE_OTHER;
+    cause = in_syscall ? cause_in_call(task, by_syscall, call) : PRCB_CAUSE_NONE;
+    if (cause && !(state & TASK_UNINTERRUPTIBLE_ && is_interruptible(cause)))
+        return cause;
+    if (state & TASK_UNINTERRUPTIBLE_)
+        return PRCB_CAUSE_OTHER_D;
+    /* Outside of a system call a program waits for memory that others give: a server of files, or
+     * a handler of userfaultfd. */
+    return cause || in_syscall || !has_syscalls() ? PRCB_CAUSE_OTHER : PRCB_CAUSE_PAGE_FAULT;
 }
 
 /* Describes the kernel lock that a task waits for, from contention_begin to contention_end. From
@@ -340,6 +432,8 @@ static __always_inline __u8 classify(struct task_struct *task, struct pt_regs *r
     ret_call->number = number;
     ret_call->compat = compat;
     ret_call->arg = arg;
+    if (by_syscall == PRCB_CAUSE_BY_SPLICE)
+        ret_call->third = third_argument(regs);
     if (state == TASK_RUNNING_)
         return cause_of_ready(task, next, by_syscall);
     return cause_of_wait(task, state, lock, by_syscall, ret_call);

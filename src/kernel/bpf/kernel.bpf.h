@@ -233,11 +233,36 @@ struct css_set {
 struct bpf_local_storage;
 
 struct list_head {
-    struct list_head *next;
+    struct list_head *next, *prev;
 };
 
 struct signal_struct {
     struct list_head thread_head;
+    void *group_exec_task; /* 5.17 */
+};
+
+/* Those who ask a process's supervisor wait in its list, the last one at its end. */
+struct seccomp_knotif {
+    void *task;
+    struct list_head list;
+};
+
+struct notification {
+    struct list_head notifications;
+};
+
+struct seccomp_filter {
+    struct seccomp_filter *prev;
+    struct notification *notif;
+};
+
+struct seccomp {
+    unsigned int mode;
+    struct seccomp_filter *filter;
+};
+
+struct pipe_inode_info {
+    unsigned int head, tail, max_usage;
 };
 
 /* Plain numbers are unsigned, whatever the kernel has: libbpf then fits a load to the width that
@@ -263,6 +288,8 @@ struct task_struct {
     unsigned int tgid;
     struct task_struct *group_leader;
     struct signal_struct *signal;
+    struct seccomp seccomp;
+    unsigned long blocker; /* the lock that it sleeps for, with BLOCKER_: 6.16 */
     struct list_head thread_node;
     struct pid *thread_pid;
     struct hlist_node pid_links[2];
@@ -291,6 +318,7 @@ struct pt_regs {
     unsigned long bp;
     unsigned long si;
     unsigned long di;
+    unsigned long dx;
     unsigned long orig_ax;
     unsigned long ip;
     unsigned short cs;
@@ -750,6 +778,89 @@ static __always_inline __u64 lock_owner(__u64 lock, __u32 owned)
     return owner & RWSEM_READER_OWNED_ ? 0 : owner & ~RWSEM_FLAGS_;
 }
 
+/* These are in the lowest bits of task_struct.blocker (linux/hung_task.h). */
+#define BLOCKER_MUTEX_  0
+#define BLOCKER_SEM_    1
+#define BLOCKER_READER_ 2
+#define BLOCKER_WRITER_ 3
+#define BLOCKER_MASK_   3ull
+
+/* Returns the lock that a task sleeps for, with its kind; 0: none, or the kernel does not tell. */
+static __always_inline __u64 task_blocker(struct task_struct *task)
+{
+    __u64 ret = 0;
+
+    if (HAS_SAME(task_struct, blocker))
+        bpf_probe_read_kernel(&ret, sizeof(ret),
+                              (const char *)task +
+                                  bpf_core_field_offset(struct task_struct, blocker));
+    return ret;
+}
+
+/* Tells whether a task waits for the other threads of its process to end, so that it can run
+ * another program. */
+APART bool task_execs(struct task_struct *task)
+{
+    return HAS(task_struct, signal) && HAS(signal_struct, group_exec_task) &&
+           BPF_CORE_READ(task, signal, group_exec_task) == task;
+}
+
+#define SECCOMP_FILTERED_ 2
+#define SECCOMP_FILTERS   16
+#define SECCOMP_ASKERS    16
+
+static __always_inline bool has_supervisors(void)
+{
+    return HAS(task_struct, seccomp) && HAS_SAME(seccomp, mode) && HAS(seccomp, filter) &&
+           HAS(seccomp_filter, prev) && HAS(seccomp_filter, notif) &&
+           HAS(notification, notifications) && HAS(list_head, prev) && HAS(seccomp_knotif, task) &&
+           HAS(seccomp_knotif, list);
+}
+
+/* Tells whether a task, which sleeps, is among those who wait for the answer of their supervisor
+ * (SECCOMP_RET_USER_NOTIF: one of a task's filters may have one). Only the last few in the list
+ * are looked at: the task has just come. */
+APART bool task_asks(struct task_struct *task)
+{
+    __u64 filter, asked = 0, list, at;
+    int i;
+
+    if (!has_supervisors() || plain(task)->seccomp.mode != SECCOMP_FILTERED_)
+        return false;
+    filter = (__u64)plain(task)->seccomp.filter;
+    for (i = 0; i < SECCOMP_FILTERS && filter && !asked; i++) {
+        asked = kernel_word(filter + bpf_core_field_offset(struct seccomp_filter, notif));
+        filter = kernel_word(filter + bpf_core_field_offset(struct seccomp_filter, prev));
+    }
+    if (!asked)
+        return false;
+    list = asked + bpf_core_field_offset(struct notification, notifications);
+    at = list;
+    for (i = 0; i < SECCOMP_ASKERS; i++) {
+        at = kernel_word(at + bpf_core_field_offset(struct list_head, prev));
+        if (!at || at == list)
+            return false;
+        at -= bpf_core_field_offset(struct seccomp_knotif, list);
+        if (kernel_word(at + bpf_core_field_offset(struct seccomp_knotif, task)) == (__u64)task)
+            return true;
+        at += bpf_core_field_offset(struct seccomp_knotif, list);
+    }
+    return false;
+}
+
+/* Tells of the pipe of a file of this type whether it has nothing in it, or room for no more. */
+APART bool pipe_is(__u64 file, bool full)
+{
+    struct pipe_inode_info *pipe = (void *)BPF_CORE_READ((struct file *)file, private_data);
+    __u32 used;
+
+    if (!HAS_SAME(pipe_inode_info, head) || !HAS_SAME(pipe_inode_info, tail) ||
+        !HAS_SAME(pipe_inode_info, max_usage))
+        return false;
+    used = BPF_CORE_READ(pipe, head) - BPF_CORE_READ(pipe, tail);
+    return full ? used >= BPF_CORE_READ(pipe, max_usage) : !used;
+}
+
 /* Tells whether it can be seen what waits in read, write and the like are for. */
 static __always_inline bool has_files(void)
 {
@@ -897,6 +1008,16 @@ static __always_inline int task_syscall(struct task_struct *task, struct pt_regs
 #endif
     /* The kernel's own threads enter by no call: what stands there is nothing, mostly 0. */
     return number < 0 || task->flags & (PF_KERNELS_ | PF_ENDS_) ? -1 : number;
+}
+
+/* Returns its third argument; 0: out of reach. Both tables of x86 have it in one place. */
+static __always_inline __u64 third_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+    return HAS(pt_regs, dx) ? USER_REGISTER(regs, dx) : 0;
+#elif defined(__TARGET_ARCH_arm64)
+    return HAS(pt_regs, regs) ? USER_REGISTER(regs, regs[2]) : 0;
+#endif
 }
 
 /* Returns its second argument; 0: out of reach, or the 32-bit table's. */

@@ -15,6 +15,10 @@
 #define PRCB_CAUSE_BY_OPEN 67
 /* The call's first argument decides: ipc(2) of 32-bit x86. */
 #define PRCB_CAUSE_BY_IPC 66
+/* One of two files decides: the first or the third argument's. */
+#define PRCB_CAUSE_BY_SPLICE 68
+/* It waits for the process's other threads, or for the file. */
+#define PRCB_CAUSE_BY_EXEC 69
 /* restart_syscall goes on with the call the thread was last seen in. */
 #define PRCB_CAUSE_RESTART 65
 

@@ -116,7 +116,7 @@ static __noinline __u32 guess_of(struct task_struct *task, bool leaving)
         return PRCB_STATE_RUNNING;
     if (state == TASK_RUNNING_ || (!leaving && task_queued(task)))
         cause = is_held_back(task, task_prio(task)) ? PRCB_CAUSE_THROTTLED : PRCB_CAUSE_PREEMPTED;
-    else
+    else if (!(cause = cause_of_blocker(task)))
         cause = classify(task, registers_of(task), task, state, NULL, &restart, &call);
     return PRCB_STATE_OFF | (__u32)cause << 8 |
            (has_moved_asleep(task, state) ? PRCB_GUESS_MOVED : 0);
