@@ -70,6 +70,10 @@ int processor_programs_load(uint32_t count, int map, bool times, struct processo
                             struct prcb_error *err);
 int processor_programs_attach(struct processor_programs *programs, struct processor_map *ret_map,
                               struct prcb_error *err);
+/* Before they are attached: the program at switches, which costs most, is left to be attached by
+ * its descriptor (processor_programs_events). Until then blocks tell of neither switches nor
+ * threads, and nobody should read them; by whom and interrupts' times are kept. */
+void processor_programs_switches_later(struct processor_programs *programs);
 void processor_programs_close(struct processor_programs *programs);
 /* The programs as compiled, by which a build is identified. */
 const void *processor_programs_elf(size_t *ret_bytes);

@@ -81,6 +81,7 @@ struct processor_programs {
     uint32_t count; /* processors */
     int map;        /* of their blocks, -1: one of its own */
     bool times;     /* ... are kept: see processor_programs_load */
+    bool later;     /* the program at switches is left to be attached */
     struct bpf_link *vectors[2 * VECTORS];
     uint32_t features;
 };
@@ -342,6 +343,8 @@ static int attach(struct processor_programs *p, struct prcb_error *err)
         const struct bpf_prog_skeleton *at =
             (const void *)((const char *)all->progs + i * all->prog_skel_sz);
 
+        if (p->later && *at->prog == p->skeleton->progs.prcb_processor_switch)
+            continue;
         if (bpf_program__autoload(*at->prog) &&
             bpf_program__type(*at->prog) == BPF_PROG_TYPE_TRACING)
             result = bpf_attach(*at->prog, at->link, err);
@@ -436,6 +439,11 @@ int processor_programs_open(uint32_t count, bool times, struct processor_program
     int result = processor_programs_load(count, -1, times, ret, err);
 
     return result ? result : processor_programs_attach(*ret, ret_map, err);
+}
+
+void processor_programs_switches_later(struct processor_programs *p)
+{
+    p->later = true;
 }
 
 void processor_programs_close(struct processor_programs *p)

@@ -35,9 +35,11 @@
  * them or not. */
 #define BLOCKS_PIN "map_processor_blocks"
 #define WAKING_PIN "link_prcb_waking"
+#define SWITCH_PIN "link_prcb_processor_switch"
 /* The names of programs that run for events begin with these. */
 #define ACCOUNT_EVENT   "accounts_"
 #define PROCESSOR_EVENT "processors_"
+#define SWITCH_EVENT    PROCESSOR_EVENT "prcb_processor_switch"
 
 /* The layout of everything that a daemon finds pinned: what programs and daemon share, and the
  * records. A daemon cannot take over another layout. */
@@ -332,27 +334,35 @@ static uint32_t edging_of(const struct kernel_record *records)
     return ret;
 }
 
-static int attach_waking(int program, int dir)
+/* Attaches a program that not all need. */
+static int attach_program(int program, int dir, const char *pin)
 {
     int link = bpf_raw_tracepoint_open(NULL, program), result;
 
     if (link < 0)
         return -errno;
-    result = pins_put(dir, WAKING_PIN, link);
+    result = pins_put(dir, pin, link);
     close(link); /* the pin holds it */
     return result;
+}
+
+static bool is_pinned(int dir, const char *pin)
+{
+    int fd = pins_get(dir, pin);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
 }
 
 /* The program at wakeups stays attached for as long as somebody has edges. */
 static int settle_waking(struct kernel *k, bool wanted)
 {
-    int link = pins_get(k->live, WAKING_PIN);
+    bool is_there = is_pinned(k->live, WAKING_PIN);
 
-    if (link >= 0)
-        close(link);
     if (wanted)
-        return link >= 0 ? 0 : attach_waking(k->programs[RUN_WAKING], k->live);
-    return link < 0 || !unlinkat(k->live, WAKING_PIN, 0) ? 0 : -errno;
+        return is_there ? 0 : attach_program(k->programs[RUN_WAKING], k->live, WAKING_PIN);
+    return !is_there || !unlinkat(k->live, WAKING_PIN, 0) ? 0 : -errno;
 }
 
 static int write_head(struct clients_bpf *skeleton)
@@ -460,7 +470,7 @@ static int attach_programs(const struct loading *l, struct prcb_error *err)
 
     if (result || !l->old || !edging_of(l->old->records))
         return result;
-    result = attach_waking(bpf_program__fd(l->skeleton->progs.prcb_waking), l->dir);
+    result = attach_program(bpf_program__fd(l->skeleton->progs.prcb_waking), l->dir, WAKING_PIN);
     return result ? prcb_fail(err, result, "prcb_waking cannot be attached: %s", strerror(-result))
                   : 0;
 }
@@ -598,16 +608,39 @@ static int load_processors(int map, struct processor_programs **ret, struct prcb
                : prcb_fail(err, count, "the processors cannot be counted: %s", strerror(-count));
 }
 
-/* Attaches the processors' programs, and pins them in a directory. */
-static int add_processors(int dir, struct processor_programs *programs, struct prcb_error *err)
+/* The processors' program at switches, which edges do without, stays attached from the first
+ * client on that reads processors. */
+static int settle_switches(int dir)
+{
+    int program, result;
+
+    if (is_pinned(dir, SWITCH_PIN))
+        return 0;
+    program = pins_get(dir, SWITCH_EVENT);
+    if (program < 0)
+        return program;
+    result = attach_program(program, dir, SWITCH_PIN);
+    close(program);
+    return result;
+}
+
+/* Attaches the processors' programs, and pins them in a directory. switches: that at switches,
+ * too. */
+static int add_processors(int dir, struct processor_programs *programs, bool switches,
+                          struct prcb_error *err)
 {
     struct processor_map map = {0};
-    int result = processor_programs_attach(programs, &map, err);
+    int result;
 
+    processor_programs_switches_later(programs);
+    result = processor_programs_attach(programs, &map, err);
     processor_map_close(&map);
     if (result)
         return result;
+    unlinkat(dir, SWITCH_PIN, 0); /* of a start that was cut short */
     result = pin_processors(dir, programs);
+    if (!result && switches)
+        result = settle_switches(dir);
     return result ? prcb_fail(err, result, "the processor programs cannot be pinned: %s",
                               strerror(-result))
                   : 0;
@@ -635,7 +668,7 @@ static int load_both(struct kernel *k, int dir, struct kernel *old, kernel_told 
 
     k->no_processors = (struct prcb_error){0};
     result = load_processors(-1, &processors, &k->no_processors);
-    runs = !result && wanted && !add_processors(dir, processors, &k->no_processors);
+    runs = !result && wanted && !add_processors(dir, processors, k->interrupted, &k->no_processors);
     k->has_interrupted = k->interrupted && runs;
     if (k->interrupted && !runs) {
         told("interrupted: the time of interrupts within a thread's run time is not available:");
@@ -1294,7 +1327,7 @@ int kernel_attach_processors(struct kernel *k, struct prcb_error *err)
         return err->code;
     }
     k->unattached = NULL;
-    result = add_processors(k->live, programs, err);
+    result = add_processors(k->live, programs, k->interrupted, err);
     if (!result &&
         (result = pins_each(k->live, PROCESSOR_EVENT, open_processor_event, &k->processor_events)))
         prcb_fail(err, result, "the pinned processor programs cannot be opened: %s",
@@ -1313,7 +1346,11 @@ int kernel_attach_processors(struct kernel *k, struct prcb_error *err)
 int kernel_processors(struct kernel *k, bool threads, int *ret, struct prcb_error *err)
 {
     const int maps[] = {k->processors, k->processor_threads};
+    int result = settle_switches(k->live);
 
+    if (result)
+        return prcb_fail(err, result, "the processors' program at switches cannot be attached: %s",
+                         strerror(-result));
     for (int i = 0; i < 1 + threads; i++) {
         ret[i] = fcntl(maps[i], F_DUPFD_CLOEXEC, 0);
         if (ret[i] >= 0)
