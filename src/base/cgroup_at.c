@@ -10,7 +10,7 @@
 
 #define LINE_BYTES 4096
 
-static const char *const names[CGROUP_CONTROLLERS] = {"freezer", "cpu"};
+static const char *const names[CGROUP_CONTROLLERS] = {"freezer", "cpu", "memory"};
 
 /* The places where hierarchies are mounted: version 1 by controller, and version 2 behind them;
  * "": nowhere. They stay for as long as a program runs. */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum cgroup_controller { CGROUP_FREEZER, CGROUP_CPU, CGROUP_CONTROLLERS };
+enum cgroup_controller { CGROUP_FREEZER, CGROUP_CPU, CGROUP_MEMORY, CGROUP_CONTROLLERS };
 
 struct cgroup_at {
     const char *mount; /* where the hierarchy is mounted */

@@ -75,7 +75,7 @@ class Held(House):
         try:
             began = time.monotonic()
             time.sleep(0.2)
-            text = self.prcb(tier, "why", "--tier", tier, "-p", pid, "--for", 0.3)
+            text = " ".join(self.prcb(tier, "why", "--tier", tier, "-p", pid, "--for", 0.3).split())
             told = re.search(r": 1 thread is (.*) since [0-9:]+ \((\d+)ms\)\.", text)
             self.assertTrue(told, text)
             self.assertEqual(told[1], words)
@@ -142,13 +142,13 @@ class Held(House):
         await_true(lambda: group.throttled()[1] > 1, "the quota holds it back")
         words = (rf"cgroup /{os.path.basename(group.path)} may run 10\.0ms in each 100ms, and was held back in (\d+) of "
                  r"its (\d+) periods so far")
-        first = {"why": r"^.*: \S+ of thread time\n  \S+ \(.*\) (ready or )?held back by a CPU quota: ",
+        first = {"why": r"^\S+ % of the waiting: (ready or )?held back by a CPU quota: ",
                  "stat": r"\n\n\S+ % of thread time \(.*\) was spent "
                          r"(ready to run, waiting for a processor or )?held back by a CPU quota[^.]*: "}
         for command in "why", "stat":
             before = group.throttled()[1]
             text = self.prcb(tier, command, "--tier", tier, "-p", process.pid, "--for", 0.4)
-            told = re.search(first[command] + words, re.sub(r"(?<=\S)\n(?=\S)", " ", text), re.MULTILINE)
+            told = re.search(first[command] + words, re.sub(r"(?<=\S)\n(  )?(?=\S)", " ", text), re.MULTILINE)
             self.assertTrue(told, text)
             self.assertEqual(told[1] is not None, tier == "perf")
             self.assertTrue(before <= int(told[2]) <= group.throttled()[1], (before, told[2]))

@@ -347,6 +347,28 @@ struct object_wait looks_object(void *ctx, const struct prcb_account *a,
     return ret;
 }
 
+pid_t looks_holder(void *ctx, uint32_t number)
+{
+    const struct looks *l = ctx;
+
+    return number ? objects_at(l->objects, number)->tid : 0;
+}
+
+bool looks_still(void *ctx, const struct prcb_account *a)
+{
+    struct prcb_times times = {.size = sizeof(times)};
+    const struct looks *l = ctx;
+    struct prcb_thread *t;
+    bool same;
+
+    if (prcb_thread_open_key(l->session, a->key, &t, NULL))
+        return false;
+    same = !prcb_thread_times(t, &times) && times.switches == a->switches &&
+           !((times.flags ^ a->flags) & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED));
+    prcb_thread_close(t);
+    return same;
+}
+
 uint64_t looks_cost(const struct looks *l)
 {
     struct prcb_stacks_status status = {.size = sizeof(status)};

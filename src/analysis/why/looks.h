@@ -62,6 +62,10 @@ void looks_set_objects(struct looks *l, struct objects *objects);
 struct object_wait looks_object(void *ctx, const struct prcb_account *a,
                                 const struct prcb_stack *stack);
 
+/* As why_source; ctx: the looks. */
+pid_t looks_holder(void *ctx, uint32_t number);
+bool looks_still(void *ctx, const struct prcb_account *a);
+
 /* Returns the processor time of the looks and of unwinding so far. */
 uint64_t looks_cost(const struct looks *l);
 

@@ -8,69 +8,9 @@
 #include "array.h"
 #include "cause.h"
 #include "held_up.h"
-#include "table.h"
-
-/* A part that grows: the time of one process, one cause, and one stack or reason why there is
- * none. */
-struct cell {
-    struct why_part part;
-    const struct process *process;
-    struct cell *next; /* of its process */
-};
-
-struct total {
-    uint64_t ns, count;
-};
-
-struct process {
-    pid_t pid;
-    char comm[16];
-    uint64_t threads;
-    /* Of threads whose accounts were given back. */
-    uint64_t wall_ns, run_ns, ready_ns, wait_ns;
-    struct total waits[PRCB_CAUSE_MAX];
-    struct cell *cells;
-    struct thread *threads_here; /* those whose accounts are there */
-    struct process *next;        /* of all */
-    /* Whether the process is frozen, and when that was asked (why_account's now); 0: not yet. */
-    uint64_t frozen_asked;
-    bool frozen;
-};
-
-struct thread {
-    struct prcb_account last;
-    struct process *process;
-    /* The wait that was going on at the last look. */
-    struct cell *cell;     /* NULL: none was */
-    uint64_t since;        /* tiers that do not know how long it goes on: when it was first seen */
-    uint64_t given;        /* of its time, to the cell */
-    bool later;            /* its stack is known, what it is for was not looked for yet */
-    uint64_t count, ns;    /* the cause's, closed, at that look */
-    uint64_t met;          /* switches of the last wait that a look gave to a cell, */
-    struct cell *met_cell; /* which that was, once it is over, */
-    uint64_t met_given;    /* and what it got */
-    struct thread *sibling, **sibling_at; /* of its process; where the one before points to it */
-};
-
-/* A chosen wait of a thread that no look has met: it began and ended between two. */
-struct early {
-    struct prcb_chosen chosen;
-    struct prcb_stack stack;
-    bool has_stack;
-    int result;
-    struct object_wait wait;
-    struct early *next;
-};
+#include "inside.h"
 
 #define EARLY_MOST 4096 /* more are left out: their time is then too short to be seen */
-
-struct why {
-    struct why_source source;
-    struct process *processes;
-    struct table by_pid, threads, cells; /* threads by the account's key */
-    struct early *early;
-    size_t early_count;
-};
 
 const char *why_part_name(enum why_part_kind kind)
 {
@@ -101,15 +41,20 @@ void why_close(struct why *w)
     table_free(&w->threads);
     table_free(&w->by_pid);
     table_free(&w->cells);
+    table_free(&w->by_tid);
+    table_free(&w->members);
+    free(w->fresh);
     while (w->processes) {
         struct process *next = w->processes->next;
 
         while (w->processes->cells) {
             struct cell *cell = w->processes->cells->next;
 
+            free(w->processes->cells->who);
             free(w->processes->cells);
             w->processes->cells = cell;
         }
+        free(w->processes->doings);
         free(w->processes);
         w->processes = next;
     }
@@ -127,6 +72,17 @@ void why_close(struct why *w)
 pid_t why_process_of(const struct prcb_account *a)
 {
     return a->flags & PRCB_ACCOUNT_KTHREAD ? 0 : a->pid;
+}
+
+pid_t why_busiest(const struct why *w)
+{
+    const struct process *most = NULL;
+
+    for (const struct process *at = w->processes; at; at = at->next) {
+        if (at->pid && (!most || at->threads > most->threads))
+            most = at;
+    }
+    return most ? most->pid : 0;
 }
 
 static struct process *process_of(struct why *w, const struct prcb_account *a)
@@ -158,7 +114,9 @@ static struct thread *thread_of(struct why *w, const struct prcb_account *a)
     if (!thread)
         return NULL;
     thread->process = process_of(w, a);
-    if (!thread->process || table_put(&w->threads, a->key, thread)) {
+    if (!thread->process || table_put(&w->threads, a->key, thread) ||
+        table_put(&w->by_tid, (uint32_t)a->tid, thread)) {
+        table_remove(&w->threads, a->key, NULL);
         free(thread);
         return NULL;
     }
@@ -201,13 +159,30 @@ static struct cell *cell_of(struct why *w, struct process *process, const struct
     return cell;
 }
 
-static bool is_wait(const struct prcb_account *a)
+bool why_is_wait(const struct prcb_account *a)
 {
     const struct prcb_cause_info *info = prcb_cause_info(a->open.cause);
 
     if (a->flags & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED | PRCB_ACCOUNT_ORPHAN))
         return false;
     return !(a->present & PRCB_HAS_OPEN) || (info && info->kind == PRCB_KIND_WAIT);
+}
+
+/* Notes who was in a wait of the cell. */
+static int join(struct why *w, struct cell *cell, const struct prcb_account *a)
+{
+    uint64_t key = table_mix((uintptr_t)cell, a->key);
+    const struct table_slot *slot = NULL;
+    struct why_who who = {.key = a->key, .tid = a->tid};
+
+    while ((slot = table_next(&w->members, key, slot))) {
+        if (slot->item == cell)
+            return 0;
+    }
+    memcpy(who.comm, a->comm, sizeof(who.comm));
+    if (table_put(&w->members, key, cell))
+        return -ENOMEM;
+    return array_add(cell->who, cell->who_count, cell->who_room, who);
 }
 
 static uint32_t cause_of(const struct prcb_account *a)
@@ -224,25 +199,30 @@ static uint64_t age_of(const struct thread *thread, const struct prcb_account *a
 /* The cell's wait is over. Where its cause has had no other wait since, what the cause grew by is
  * this wait's, to the nanosecond: also less than was given, for its end may have been ready time.
  */
-static void settle(struct thread *thread, const struct prcb_account *a)
+static void settle_time(struct thread *thread, const struct prcb_account *a)
 {
-    struct cell *cell = thread->cell;
-    uint32_t cause = cell->part.cause;
+    uint32_t cause = thread->cell->part.cause;
     uint64_t whole, others;
 
-    thread->cell = NULL;
-    thread->met_cell = cell;
-    thread->met_given = thread->given;
     if (!(a->present & PRCB_HAS_WAITS) || cause >= PRCB_CAUSE_MAX)
         return;
     others = a->waits[cause].count - thread->count;
-    if (others && is_wait(a) && a->open.cause == cause)
+    if (others && why_is_wait(a) && a->open.cause == cause)
         others--;
     whole = a->waits[cause].ns - thread->ns;
     if (others && whole >= thread->given)
         return;
-    cell->part.ns += whole - thread->given;
+    why_give(thread, whole - thread->given);
     thread->met_given = whole;
+}
+
+static void settle(struct thread *thread, const struct prcb_account *a)
+{
+    thread->met_cell = thread->cell;
+    thread->met_given = thread->given;
+    settle_time(thread, a);
+    thread->cell = NULL;
+    thread->doing = 0;
 }
 
 /* Sets how long a wait was that looks have met. */
@@ -251,7 +231,10 @@ static void settle_chosen(struct thread *thread, uint64_t ns)
     if (thread->cell) {
         thread->met_cell = thread->cell;
         thread->met_given = thread->given;
+        why_give(thread, ns - thread->given);
         thread->cell = NULL;
+        thread->doing = 0;
+        thread->met_given = ns;
     }
     if (thread->met_cell)
         thread->met_cell->part.ns += ns - thread->met_given;
@@ -272,7 +255,7 @@ static int name_met(struct why *w, struct thread *thread, struct object_wait wai
                              .stack = from->part.stack,
                              .wait = wait};
     to = cell_of(w, thread->process, &part);
-    if (!to)
+    if (!to || join(w, to, &thread->last))
         return -ENOMEM;
     from->part.ns -= thread->met_given;
     from->part.count--;
@@ -320,18 +303,19 @@ static int begin(struct why *w, struct thread *thread, const struct prcb_account
                 : result == -EPERM                ? WHY_DENIED
                                                   : WHY_UNREADABLE;
     thread->cell = cell_of(w, thread->process, &part);
-    if (!thread->cell)
+    if (!thread->cell || join(w, thread->cell, a))
         return -ENOMEM;
     thread->cell->part.count++;
     thread->later = part.wait.later;
     thread->given = 0;
+    thread->doing = 0;
     thread->met = a->switches;
     thread->met_cell = NULL;
     if (a->present & PRCB_HAS_WAITS && part.cause < PRCB_CAUSE_MAX) {
         thread->count = a->waits[part.cause].count;
         thread->ns = a->waits[part.cause].ns;
     }
-    return 0;
+    return part.wait.holder ? why_holder_is_fresh(w, thread) : 0;
 }
 
 /* Puts a chosen wait off until a look meets its thread, whose process is not known before. */
@@ -403,7 +387,7 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
     if (stack)
         part.stack = *stack;
     cell = cell_of(w, thread->process, &part);
-    if (!cell)
+    if (!cell || join(w, cell, &thread->last))
         return -ENOMEM;
     cell->part.count++;
     cell->part.chosen += (double)chosen->ns * chosen->one_in;
@@ -414,15 +398,16 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
 static int move_wait(struct why *w, struct thread *thread, const struct why_part *part)
 {
     struct cell *cell = cell_of(w, thread->process, part);
+    bool fresh = part->wait.holder && part->wait.holder != thread->cell->part.wait.holder;
 
-    if (!cell)
+    if (!cell || join(w, cell, &thread->last))
         return -ENOMEM;
     thread->cell->part.ns -= thread->given;
     thread->cell->part.count--;
     cell->part.ns += thread->given;
     cell->part.count++;
     thread->cell = cell;
-    return 0;
+    return fresh ? why_holder_is_fresh(w, thread) : 0;
 }
 
 /* A wait that was passed over for lack of budget gets its stack, or what it is for, when some
@@ -472,7 +457,7 @@ static int ask_again(struct why *w, struct thread *thread, const struct prcb_acc
 /* If a thread still is in the same wait, nothing but the wait's length has changed. */
 static void keep(struct thread *thread, const struct prcb_account *a, bool same)
 {
-    if (same && is_wait(a)) {
+    if (same && why_is_wait(a)) {
         thread->last.open.ns = a->open.ns;
         thread->last.wall_ns = a->wall_ns;
         thread->last.wait_ns = a->wait_ns;
@@ -492,12 +477,12 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
     if (!thread)
         return -ENOMEM;
     first = !thread->last.key;
-    same = !first && thread->last.switches == a->switches && is_wait(&thread->last);
+    same = !first && thread->last.switches == a->switches && why_is_wait(&thread->last);
     if (!same)
         thread->since = now;
-    if (thread->cell && !(same && is_wait(a)))
+    if (thread->cell && !(same && why_is_wait(a)))
         settle(thread, a);
-    if (is_wait(a) && !thread->cell && age_of(thread, a, now) >= w->source.min_wait_ns &&
+    if (why_is_wait(a) && !thread->cell && age_of(thread, a, now) >= w->source.min_wait_ns &&
         (same || a->present & PRCB_HAS_OPEN))
         result = begin(w, thread, a);
     else if (thread->cell && (thread->cell->part.kind == WHY_BUDGET || thread->later))
@@ -508,7 +493,8 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
     if (!result && thread->cell) {
         uint64_t age = age_of(thread, a, now);
 
-        thread->cell->part.ns += age > thread->given ? age - thread->given : 0;
+        if (age > thread->given)
+            why_give(thread, age - thread->given);
         thread->given = age > thread->given ? age : thread->given;
     }
     keep(thread, a, same);
@@ -554,6 +540,7 @@ int why_released(struct why *w, uint64_t key)
         settle(thread, &thread->last);
     add_figures(thread->process, &thread->last);
     table_remove(&w->threads, key, NULL);
+    table_remove(&w->by_tid, (uint32_t)thread->last.tid, thread);
     *thread->sibling_at = thread->sibling;
     if (thread->sibling)
         thread->sibling->sibling_at = thread->sibling_at;
@@ -708,6 +695,7 @@ static int merge(const struct why_cause *cause, int (*by)(const void *, const vo
             parts[count - 1].ns += parts[i].ns;
             parts[count - 1].count += parts[i].count;
             parts[count - 1].idle_ns += parts[i].idle_ns;
+            parts[count - 1].who_count = 0;
         } else {
             parts[count++] = parts[i];
         }
@@ -749,8 +737,11 @@ static int make_cause(const struct process *process, uint32_t number, const stru
     if (!ret->parts)
         return -ENOMEM;
     for (const struct cell *cell = process->cells; cell; cell = cell->next) {
-        if (cell->part.cause == number && (cell->part.ns || cell->part.chosen > 0))
-            ret->parts[ret->part_count++] = cell->part;
+        if (cell->part.cause != number || (!cell->part.ns && cell->part.chosen <= 0))
+            continue;
+        ret->parts[ret->part_count] = cell->part;
+        ret->parts[ret->part_count].who = cell->who;
+        ret->parts[ret->part_count++].who_count = cell->who_count;
     }
     fit_parts(ret);
     return objects ? add_orders(ret) : 0;
@@ -761,7 +752,7 @@ static int add_now(const struct thread *thread, struct why_process *ret)
     const struct prcb_account *a = &thread->last;
     struct why_now now;
 
-    if (!is_wait(a) || !thread->cell || is_idle(&thread->cell->part))
+    if (!why_is_wait(a) || !thread->cell || is_idle(&thread->cell->part))
         return 0;
     now = (struct why_now){
         .tid = a->tid,
@@ -771,6 +762,8 @@ static int add_now(const struct thread *thread, struct why_process *ret)
         .has_stack = thread->cell->part.kind == WHY_STACK,
         .stack = thread->cell->part.stack,
         .wait = thread->cell->part.wait,
+        .held_by = thread->held_by ? thread->held_by->last.tid : 0,
+        .loop = thread->loop,
     };
     memcpy(now.comm, a->comm, sizeof(now.comm));
     return array_append(ret->now, ret->now_count, now);
@@ -781,7 +774,10 @@ static int make_process(const struct process *process, bool objects, struct why_
     struct process sum = *process;
     int result = 0;
 
-    *ret = (struct why_process){.pid = process->pid, .threads = process->threads};
+    *ret = (struct why_process){.pid = process->pid,
+                                .threads = process->threads,
+                                .doings = process->doings,
+                                .doing_count = process->doing_count};
     memcpy(ret->comm, process->comm, sizeof(ret->comm));
     for (const struct thread *at = process->threads_here; at && !result; at = at->sibling) {
         add_figures(&sum, &at->last);

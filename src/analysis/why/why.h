@@ -11,6 +11,9 @@
  * divided in proportion to those of them that were chosen at random, each by its length and how
  * many it stands for.
  *
+ * What a lock's holder does is what its account and stack showed in a look in which the lock's word
+ * named it: a thread that has not been switched since was in that wait when the word was read.
+ *
  * What waits were for, and who held the locks that they were for, divides the same time once
  * more: each wait that was read has one object, or belongs to the row of the rest.
  *
@@ -38,6 +41,10 @@ struct why_source {
      * is called after that, too: the stack, if there is one, tells which kind of lock it is. */
     struct object_wait (*object)(void *ctx, const struct prcb_account *a,
                                  const struct prcb_stack *stack);
+    /* Returns the thread that a holder is (object_wait); 0: none of this machine's. */
+    pid_t (*holder)(void *ctx, uint32_t number);
+    /* Whether the thread is in the same wait as the record shows, or runs on as there. */
+    bool (*still)(void *ctx, const struct prcb_account *a);
     void *ctx;
     uint64_t min_wait_ns; /* shorter ones are not asked for */
 };
@@ -50,9 +57,15 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now);
 /* Returns the report's process of an account. 0: kernel threads, which are one process: nothing
  * in it tells them apart. */
 pid_t why_process_of(const struct prcb_account *a);
+/* Returns the process with the most threads; 0: there is none. */
+pid_t why_busiest(const struct why *w);
 /* A wait that was chosen at random has ended (looks.h). */
 int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                int result, struct object_wait wait);
+/* A look is over: what holders do is looked at while it is the same. */
+int why_looked(struct why *w);
+/* The last look is over: finds which threads wait for each other. */
+int why_confirm(struct why *w);
 /* The account was given back: its figures stay. */
 int why_released(struct why *w, uint64_t key);
 
@@ -70,15 +83,24 @@ enum why_part_kind {
 };
 const char *why_part_name(enum why_part_kind kind); /* "[too short]" ...; "" for a stack */
 
+/* A thread that waited. */
+struct why_who {
+    uint64_t key;
+    pid_t tid;
+    char comm[16];
+};
+
 /* A part of a cause's time. */
 struct why_part {
     enum why_part_kind kind;
-    uint32_t cause;          /* enum prcb_cause; NONE where the tier knows none */
-    struct prcb_stack stack; /* kind STACK; its frames are the reader's */
-    struct object_wait wait; /* numbers of the caller's objects; 0: not known */
-    uint64_t ns, count;      /* count: waits that were looked at; SHORT: 0 */
-    uint64_t idle_ns;        /* of ns, idling by design */
-    double chosen;           /* ns that the waits chosen at random among them stand for */
+    uint32_t cause;            /* enum prcb_cause; NONE where the tier knows none */
+    struct prcb_stack stack;   /* kind STACK; its frames are the reader's */
+    struct object_wait wait;   /* numbers of the caller's objects; 0: not known */
+    uint64_t ns, count;        /* count: waits that were looked at; SHORT: 0 */
+    uint64_t idle_ns;          /* of ns, idling by design */
+    double chosen;             /* ns that the waits chosen at random among them stand for */
+    const struct why_who *who; /* in parts that are not sums of others; borrowed until why_close */
+    size_t who_count;
 };
 
 struct why_cause {
@@ -106,6 +128,18 @@ struct why_now {
     bool has_stack;
     struct prcb_stack stack;
     struct object_wait wait;
+    pid_t held_by; /* a thread that waits as well, and holds what this one waits for; 0: none */
+    uint32_t loop; /* number of the deadlock that it is part of; 0: none */
+};
+
+enum why_state { WHY_WAITS, WHY_RUNS, WHY_READY };
+
+/* What a holder did while others waited for what it held. */
+struct why_doing {
+    uint32_t object, holder; /* numbers of the caller's objects */
+    enum why_state state;
+    struct why_part part; /* WHY_WAITS: its wait, kind, cause, stack and object */
+    uint64_t ns, count;   /* of waits for it, as far as they were looked at */
 };
 
 struct why_process {
@@ -116,6 +150,8 @@ struct why_process {
     size_t cause_count;
     struct why_now *now; /* longest first */
     size_t now_count;
+    const struct why_doing *doings; /* borrowed until why_close */
+    size_t doing_count;
 };
 
 struct why_report {

@@ -10,6 +10,7 @@
 #include "chain.h"
 #include "json_doc.h"
 #include "objects.h"
+#include "verdict.h"
 #include "whom.h"
 #include "why.h"
 
@@ -28,9 +29,17 @@ struct why_output {
     const char *no_whom;      /* why not */
     const struct objects *objects; /* NULL: not asked for */
     bool owners;                   /* whom has who held the kernel's locks */
-    bool idle;                     /* show idling too */
+    const struct verdict *verdict;
+    bool idle; /* show idling too */
     size_t columns;
 };
+
+/* Finds the threads that are stopped, traced or frozen now. */
+void why_find_held(const struct why_report *report, struct held_threads *ret);
+
+/* Returns what is known of the quota that holds threads back, or may, as held_quota_write writes
+ * it, the caller's to free; NULL: nothing. */
+char *why_find_quota(const struct why_report *report);
 
 /* Returns "futex"; "wait" if the tier knows no cause. */
 const char *why_cause_name(uint32_t cause);

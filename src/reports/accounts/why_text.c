@@ -5,12 +5,12 @@
 #include "why_report.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cause.h"
 #include "format.h"
 #include "held_words.h"
-#include "quota.h"
 #include "text.h"
 #include "whom_words.h"
 
@@ -151,10 +151,27 @@ static bool is_for_locks(const struct why_cause *cause)
     return true;
 }
 
+/* Returns how much of a cause is shown. */
+static uint64_t shown_of(const struct why_output *output, const struct why_cause *cause)
+{
+    return cause->ns - (output->idle ? 0 : cause->idle_ns);
+}
+
+/* Whether who held the locks is known of most of the time: then who released them is not to
+ * blame. */
+static bool is_held(const struct why_cause *cause)
+{
+    uint64_t ns = 0;
+
+    for (size_t i = 0; i < cause->holder_count; i++)
+        ns += cause->holders[i].wait.holder ? cause->holders[i].ns : 0;
+    return ns > (cause->ns - cause->idle_ns) / 2;
+}
+
 static void write_cause(FILE *out, const struct why_output *output,
                         const struct why_process *process, const struct why_cause *cause)
 {
-    uint64_t shown = 0, left = 0, left_ns = 0, ns = cause->ns - (output->idle ? 0 : cause->idle_ns);
+    uint64_t shown = 0, left = 0, left_ns = 0, ns = shown_of(output, cause);
     char time[FORMAT_CELL], share[FORMAT_CELL], known[FORMAT_CELL], whole[FORMAT_CELL];
 
     if (!ns || cause_has(cause->cause, CAUSE_IDLES))
@@ -189,6 +206,8 @@ static void write_cause(FILE *out, const struct why_output *output,
     }
     if (output->objects)
         why_write_objects(out, output, cause, WHOM_LEAD);
+    if (output->objects && is_held(cause))
+        return;
     /* Who ended waits is only known for the sum of all. */
     if (output->whom && ns != cause->ns)
         fprintf(out, WHOM_LEAD "of all %s, idle waits included:\n", whole);
@@ -249,43 +268,57 @@ static void write_idle(FILE *out, const struct why_output *output,
             output->idle ? "" : " (--idle shows where)");
 }
 
-/* What holds threads up from outside comes first. */
-static void write_held(FILE *out, const struct why_process *process)
+void why_find_held(const struct why_report *report, struct held_threads *ret)
 {
-    struct held_threads threads = {.count = 0};
+    *ret = (struct held_threads){.count = 0};
+    for (size_t i = 0; i < report->count; i++) {
+        const struct why_process *process = &report->processes[i];
 
-    for (size_t i = 0; i < process->now_count && process->pid; i++) {
-        const struct why_now *now = &process->now[i];
+        for (size_t k = 0; k < process->now_count && process->pid; k++) {
+            const struct why_now *now = &process->now[k];
 
-        if (held_cause(now->cause, now->has_stack ? now->stack.word : NULL))
-            held_threads_add(&threads, process->pid, now->tid, now->comm, now->ns, now->before);
+            if (held_cause(now->cause, now->has_stack ? now->stack.word : NULL))
+                held_threads_add(ret, process->pid, now->tid, now->comm, now->ns, now->before);
+        }
     }
-    held_threads_write(out, "  ", &threads);
 }
 
-/* What a quota took; where causes are not known it is in the ready time. */
-static void write_quota(FILE *out, const struct why_process *process)
+/* Finds a thread that a quota holds back, or may: of the process that lost the most to it. */
+static pid_t throttled_thread(const struct why_report *report, pid_t *ret_pid)
 {
-    pid_t tid = process->pid;
-    uint64_t ns = 0;
-    bool known = process->cause_count && process->causes[0].cause != PRCB_CAUSE_NONE;
-    char time[FORMAT_CELL], share[FORMAT_CELL];
-    struct quota quota;
+    uint64_t most = 0;
+    pid_t tid = 0;
 
-    for (size_t i = 0; i < process->cause_count; i++)
-        ns = process->causes[i].cause == HELD_BY_QUOTA ? process->causes[i].ns : ns;
-    for (size_t i = 0; i < process->now_count; i++)
-        tid = process->now[i].cause == HELD_BY_QUOTA ? process->now[i].tid : tid;
-    ns = known ? ns : process->ready_ns;
-    if (!process->pid || !ns || ns * 100 < process->wall_ns - process->idle_ns ||
-        (!known && quota_read(process->pid, tid, &quota)))
-        return;
-    format_time(ns, time, sizeof(time));
-    format_share(ns, process->wall_ns, share, sizeof(share));
-    fprintf(out, "  %s (%s) %s", time, share,
-            known ? "held back by a CPU quota" : "ready or held back by a CPU quota");
-    held_quota_write(out, process->pid, tid);
-    fputs(".\n", out);
+    for (size_t i = 0; i < report->count; i++) {
+        const struct why_process *process = &report->processes[i];
+        bool known = process->cause_count && process->causes[0].cause != PRCB_CAUSE_NONE;
+        uint64_t ns = known ? 0 : process->ready_ns;
+
+        for (size_t k = 0; k < process->cause_count; k++)
+            ns += process->causes[k].cause == HELD_BY_QUOTA ? process->causes[k].ns : 0;
+        if (!process->pid || ns <= most)
+            continue;
+        most = ns;
+        *ret_pid = tid = process->pid;
+        for (size_t k = 0; k < process->now_count; k++)
+            tid = process->now[k].cause == HELD_BY_QUOTA ? process->now[k].tid : tid;
+    }
+    return tid;
+}
+
+char *why_find_quota(const struct why_report *report)
+{
+    pid_t pid = 0, tid = throttled_thread(report, &pid);
+    char *text = NULL;
+    size_t size;
+    FILE *out = tid ? open_memstream(&text, &size) : NULL;
+    bool found = out && held_quota_write(out, pid, tid);
+
+    if (!out || fclose(out) || !found) {
+        free(text);
+        return NULL;
+    }
+    return text;
 }
 
 uint64_t why_now_ns(const struct why_process *process, const struct why_now *now)
@@ -334,9 +367,19 @@ static void write_row(FILE *out, const struct why_process *process, uint64_t ns,
     fprintf(out, "  %8s %8s  %s\n", time, share, name);
 }
 
+static void write_ready(FILE *out, const struct why_output *output,
+                        const struct why_process *process)
+{
+    write_row(out, process, process->ready_ns, "ready, no processor");
+    if (output->whom && process->ready_ns)
+        whom_write(out, output->whom, (uint64_t)process->pid, PRCB_CAUSE_NONE, false, WHOM_LEAD,
+                   output->columns);
+}
+
 static void write_process(FILE *out, const struct why_output *output,
                           const struct why_process *process)
 {
+    bool ready = !process->ready_ns;
     char comm[64], threads[FORMAT_CELL], wall[FORMAT_CELL], sum[FORMAT_CELL];
 
     text_copy(TEXT_MARKS, process->comm, comm, sizeof(comm));
@@ -347,14 +390,15 @@ static void write_process(FILE *out, const struct why_output *output,
     if (process->pid)
         fprintf(out, " (%d)", (int)process->pid);
     fprintf(out, ", %s, %s: %s of thread time\n", threads, wall, sum);
-    write_held(out, process);
-    write_quota(out, process);
-    for (size_t i = 0; i < process->cause_count; i++)
+    for (size_t i = 0; i < process->cause_count; i++) {
+        if (!ready && shown_of(output, &process->causes[i]) < process->ready_ns) {
+            write_ready(out, output, process);
+            ready = true;
+        }
         write_cause(out, output, process, &process->causes[i]);
-    write_row(out, process, process->ready_ns, "ready, no processor");
-    if (output->whom && process->ready_ns)
-        whom_write(out, output->whom, (uint64_t)process->pid, PRCB_CAUSE_NONE, false, WHOM_LEAD,
-                   output->columns);
+    }
+    if (!ready)
+        write_ready(out, output, process);
     write_row(out, process, process->run_ns, "running");
     write_idle(out, output, process);
     write_now(out, output, process);
@@ -427,9 +471,38 @@ static void write_notes(FILE *out, const struct why_output *output)
                 reason ? ": " : "", reason ? reason : "");
 }
 
+/* Writes a sentence, wrapped between words. */
+static void write_sentence(FILE *out, const char *text, size_t columns)
+{
+    size_t used = 0;
+
+    while (*text) {
+        size_t length = strcspn(text, " "), width = 0;
+
+        for (size_t i = 0; i < length; i++)
+            width += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (used && used + 1 + width > columns) {
+            fputs("\n  ", out);
+            used = 2;
+        } else if (used) {
+            fputc(' ', out);
+            used++;
+        }
+        fprintf(out, "%.*s", (int)length, text);
+        used += width;
+        text += length + strspn(text + length, " ");
+    }
+    fputc('\n', out);
+}
+
 void why_write_text(FILE *out, const struct why_output *output)
 {
     uint64_t shown = 0;
+
+    for (size_t i = 0; i < output->verdict->count; i++)
+        write_sentence(out, output->verdict->lines[i].text, output->columns);
+    if (output->verdict->count)
+        fputc('\n', out);
 
     for (size_t i = 0; i < output->report->count; i++) {
         if (output->top && shown == output->top)

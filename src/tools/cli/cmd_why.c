@@ -23,6 +23,7 @@
 #include "stat_wait.h"
 #include "looks.h"
 #include "named_targets.h"
+#include "around.h"
 #include "misses.h"
 #include "whom_words.h"
 #include "why_report.h"
@@ -31,6 +32,7 @@
 #define SETTLED_NS     1000000000u /* plus twice the shortest wait: looks.h */
 #define CHAIN_AFTER_NS 100000000u  /* by then it has seen the waits that were there before */
 #define FOR_NS         5000000000u /* of targets that run already */
+#define AROUND_NS      200000000u  /* between two looks at cgroups */
 
 enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
 
@@ -52,6 +54,8 @@ struct run {
     struct stat_wait wait;
     struct output output;
     uint64_t start, end, now;
+    struct around around; /* as it was first, of the groups that the target is in */
+    uint64_t around_ns;   /* when it was looked at last; 0: not yet */
     bool had_child, ended_early, failed;
     int child_status;
 };
@@ -246,19 +250,47 @@ static void do_look(struct run *run, bool last, bool *ret_ended)
 
     if (looks_take(run->looks, &fns, &ended, &err))
         fail(run, &err, CLI_FAILED);
+    else if (why_looked(run->why) || (last && why_confirm(run->why)))
+        fail(run, &(struct prcb_error){.text = "out of memory"}, CLI_FAILED);
     run->now = now_ns();
     *ret_ended = ended && !targets->all && !targets->cgroup_count && !run->wait.child;
+}
+
+/* Returns a process of what is looked at; 0: all are. */
+static pid_t one_of(const struct run *run)
+{
+    const struct stat_options *targets = &run->options->targets;
+
+    return targets->pids.count   ? targets->pids.ids[0]
+           : targets->tids.count ? targets->tids.ids[0]
+           : run->wait.child     ? run->wait.child
+                                 : why_busiest(run->why);
+}
+
+/* Keeps the counts of the beginning, or of when the process came to its groups. */
+static void look_around(struct run *run)
+{
+    struct around around;
+
+    if (run->around_ns && run->now - run->around_ns < AROUND_NS)
+        return;
+    around_read(one_of(run), &around);
+    if (!run->around_ns || strcmp(around.group, run->around.group) != 0)
+        run->around = around;
+    run->around_ns = run->now;
 }
 
 static void measure(struct run *run)
 {
     bool ended = false, nothing = false;
+    struct around around;
 
     while (!ended && !run->failed) {
         uint64_t next;
         unsigned events;
 
         do_look(run, false, &nothing);
+        look_around(run);
         next = looks_next(run->looks);
         events = stat_wait_until(&run->wait, next < run->end ? next : run->end);
         ended = nothing || events & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL);
@@ -269,6 +301,9 @@ static void measure(struct run *run)
     }
     if (!run->failed)
         do_look(run, true, &nothing);
+    around_read(one_of(run), &around);
+    around_since(&around, &run->around);
+    run->around = around;
 }
 
 static int next_program(void *from, uint32_t i, struct prcb_program *ret)
@@ -278,11 +313,36 @@ static int next_program(void *from, uint32_t i, struct prcb_program *ret)
 
 /* ---- a run -------------------------------------------------------------------------------- */
 
+static const struct object *object_at(const void *ctx, uint32_t number)
+{
+    return objects_at(ctx, number);
+}
+
+static int make_verdict(struct run *run, const struct why_report *report, struct verdict *ret)
+{
+    char *quota = why_find_quota(report);
+    struct held_threads held;
+    const struct verdict_figures figures = {.report = report,
+                                            .object = object_at,
+                                            .ctx = run->objects,
+                                            .whom = run->whom,
+                                            .around = &run->around,
+                                            .held = &held,
+                                            .quota = quota};
+    int result;
+
+    why_find_held(report, &held);
+    result = verdict_make(&figures, ret);
+    free(quota);
+    return result;
+}
+
 static int report(struct run *run)
 {
     struct prcb_stacks_status stacks = {.size = sizeof(stacks)};
     struct prcb_status status = {.size = sizeof(status)};
     struct why_report report;
+    struct verdict verdict;
     uint64_t accounts;
     bool text = run->options->targets.form.number == WHY_TEXT;
     struct why_output output = {
@@ -307,12 +367,18 @@ static int report(struct run *run)
 
     if (result)
         return result;
+    output.verdict = &verdict;
     output.accounts = accounts;
     prcb_session_status(run->session, &status);
     prcb_stacks_status(looks_stacks(run->looks), &stacks);
     if (run->objects) {
         objects_find_ends(run->objects);
         why_find_symbols(run->objects);
+    }
+    result = make_verdict(run, &report, &verdict);
+    if (result) {
+        why_report_deinit(&report);
+        return result;
     }
     if (run->options->targets.form.number == WHY_JSON)
         result = why_write_json(run->output.stream, &output);
@@ -322,6 +388,7 @@ static int report(struct run *run)
         why_write_text(run->output.stream, &output);
     misses_write(text ? run->output.stream : stderr, text ? "" : "prcb why: ", next_program,
                  run->session, "wakers, or what waits were for, may be missing");
+    verdict_free(&verdict);
     why_report_deinit(&report);
     return result;
 }
@@ -469,6 +536,8 @@ static int open_all(struct run *run, struct prcb_error *err)
         result = looks_open(run->session, run->options->budget, &run->looks, err);
     source.ctx = run->looks;
     source.object = run->options->objects && !run->options->chain ? looks_object : NULL;
+    source.holder = source.object ? looks_holder : NULL;
+    source.still = source.object ? looks_still : NULL;
     if (!result)
         result = open_objects(run, err);
     if (!result)
