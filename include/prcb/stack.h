@@ -44,11 +44,13 @@ PRCB_API void prcb_stacks_close(struct prcb_stacks *s); /* NULL is allowed */
 
 /* One frame. Strings are borrowed until prcb_stacks_close. */
 struct prcb_frame {
-    uint64_t address;     /* of the call: inside the instruction, not behind it; 0: the kernel's */
+    uint64_t address;     /* of the call: inside the instruction, not behind it; 0: the kernel's,
+                             or a function that an interpreter runs, which has a line */
     const char *function; /* demangled; NULL: not known */
     const char *file;     /* as the process sees it; NULL: in no file (compiled at run time);
-                             "[kernel]", "[ext4]": the kernel's, a module's */
-    uint64_t place;       /* offset in the file; 0: the kernel's */
+                             "[kernel]", "[ext4]": the kernel's, a module's; an interpreter's: the
+                             source, as its program names it */
+    uint64_t place;       /* offset in the file; an interpreter's: the line; 0: the kernel's */
 };
 
 enum prcb_stack_flag {

@@ -26,6 +26,7 @@
 #include "pid_ns.h"
 #include "process.h"
 #include "reach.h"
+#include "read_file.h"
 #include "sized.h"
 #include "table.h"
 #include "unwinder.h"
@@ -94,6 +95,7 @@ struct process {
     uint64_t identity, again_ns, used; /* again_ns: when it may be read again */
     uint64_t pause_ns;                 /* from its next reading to the one after */
     bool usable;
+    bool nested;    /* in a pid namespace of its own: it counts its threads otherwise */
     bool has_grown; /* its compiler has made code that its list did not have when it was read */
     struct process_files files;
 };
@@ -206,6 +208,26 @@ static void set_again(struct process *process, uint64_t began, uint64_t least)
     process->again_ns = now + (pause > least ? pause : least);
 }
 
+/* Returns the number that a thread has for its own process; 0: not known. */
+static pid_t own_number(pid_t pid, pid_t tid, bool *ret_nested)
+{
+    char path[64], text[4096], *at, *end;
+    long number = 0;
+    ssize_t got;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    got = read_start(path, text, sizeof(text) - 1);
+    text[got > 0 ? got : 0] = '\0';
+    at = strstr(text, "\nNSpid:");
+    if (!at)
+        return 0;
+    at += strlen("\nNSpid:");
+    number = strtol(at, &end, 10);
+    for (*ret_nested = false; *end == '\t'; *ret_nested = true)
+        number = strtol(end, &end, 10);
+    return (pid_t)number;
+}
+
 static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint64_t identity)
 {
     bool same = process->pid == pid && process->identity == identity;
@@ -221,6 +243,7 @@ static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint6
     result = unwinder_image(s->unwinder, (unsigned)(process - s->processes), pid, &process->files);
     process_files_release(&process->files);
     process->usable = !result;
+    own_number(pid, living_thread(pid), &process->nested);
     set_again(process, began, pause);
     process->pause_ns = 2 * pause < RELOAD_NS ? 2 * pause : RELOAD_NS;
     return result == -ENOENT ? -EIO : result;
@@ -348,21 +371,25 @@ static int make_frame(struct prcb_stacks *s, struct process *process, uint64_t a
     return ret->file ? name_of(s, process, &file->id, address, ret) : not_kept(s);
 }
 
-static void note_idiom(struct known_stack *stack)
-{
+/* What was found out about one wait, before it is a stack. */
+struct found {
+    struct process *process; /* NULL: it has no user frames */
+    uint64_t addresses[UNWINDER_FRAMES];
+    size_t count;
+    bool interpreted; /* frames of an interpreter are the unwinder's */
+    /* Their names, or else their files'; NULL: not known. The kernel's do not show how a program
+     * waits. */
     const char *functions[UNWINDER_FRAMES];
-    const struct idiom *idiom;
-    size_t count = 0;
+    enum stack_end end;
+    int error;                /* why it has no user frames, where it should have some; 0: it has */
+    char kernel[KERNEL_TEXT]; /* as of prcb_kernel_stack */
+};
 
-    /* The kernel's frames have no addresses, and do not show how a program waits. */
-    for (uint32_t i = 0; i < stack->frame_count; i++) {
-        const struct prcb_frame *frame = &stack->frames[i];
-        const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
+/* functions: of the machine's stack. */
+static void note_idiom(struct known_stack *stack, const char *const *functions, size_t count)
+{
+    const struct idiom *idiom = idiom_find(functions, count);
 
-        if (frame->address)
-            functions[count++] = frame->function ? frame->function : slash ? slash + 1 : NULL;
-    }
-    idiom = idiom_find(functions, count);
     if (!idiom)
         return;
     stack->word = idiom->word;
@@ -372,7 +399,8 @@ static void note_idiom(struct known_stack *stack)
 }
 
 /* Returns the one copy of a stack; `fresh` itself is not kept. */
-static const struct known_stack *keep_stack(struct prcb_stacks *s, const struct known_stack *fresh)
+static const struct known_stack *keep_stack(struct prcb_stacks *s, const struct known_stack *fresh,
+                                            const struct found *found)
 {
     size_t bytes = sizeof(*fresh) + fresh->frame_count * sizeof(fresh->frames[0]);
     struct known_stack *kept = find(&s->stacks, fresh->hash, stack_fits, fresh);
@@ -384,7 +412,7 @@ static const struct known_stack *keep_stack(struct prcb_stacks *s, const struct 
         return NULL;
     memcpy(kept, fresh, bytes);
     kept->id = (uint32_t)s->stacks.count + 1;
-    note_idiom(kept);
+    note_idiom(kept, found->functions, found->count);
     if (table_put(&s->stacks, kept->hash, kept)) {
         free(kept);
         return NULL;
@@ -420,16 +448,6 @@ static uint32_t flags_of(const struct known_stack *stack, size_t user_frames, en
                ? PRCB_STACK_COMPLETE
                : 0;
 }
-
-/* What was found out about one wait, before it is a stack. */
-struct found {
-    struct process *process; /* NULL: it has no user frames */
-    uint64_t addresses[UNWINDER_FRAMES];
-    size_t count;
-    enum stack_end end;
-    int error;                /* why it has no user frames, where it should have some; 0: it has */
-    char kernel[KERNEL_TEXT]; /* as of prcb_kernel_stack */
-};
 
 static bool is_one_of(const char *name, const char *const *names)
 {
@@ -502,37 +520,106 @@ static int make_kernel_frames(struct prcb_stacks *s, char *text, struct prcb_fra
     return count;
 }
 
-static int make_frames(struct prcb_stacks *s, struct found *found, struct known_stack *fresh)
+/* Names the frames of the machine's stack. */
+static int make_native(struct prcb_stacks *s, struct found *found, struct prcb_frame *ret)
 {
     uint64_t began = now_ns();
-    int kernel = make_kernel_frames(s, found->kernel, fresh->frames, s->max_frames);
-    size_t room = kernel < 0 ? 0 : s->max_frames - (size_t)kernel;
-    int result = kernel < 0 ? kernel : 0;
+    int result = 0;
 
-    if (found->count > room) {
-        found->count = room;
-        found->end = STACK_DEEP;
-    }
     for (size_t i = 0; i < found->count && !result; i++) {
-        result = now_ns() - began > STACK_NS ? -EIO
-                                             : make_frame(s, found->process, found->addresses[i],
-                                                          &fresh->frames[(size_t)kernel + i]);
+        const char *slash;
+
+        result = now_ns() - began > STACK_NS
+                     ? -EIO
+                     : make_frame(s, found->process, found->addresses[i], &ret[i]);
+        if (result)
+            break;
+        slash = ret[i].file ? strrchr(ret[i].file, '/') : NULL;
+        found->functions[i] = ret[i].function ? ret[i].function : slash ? slash + 1 : NULL;
     }
+    return result;
+}
+
+/* Makes a frame of an interpreter: it has no address, its file is the source, its place the line.
+ */
+static int make_interpreted(struct prcb_stacks *s, const struct runtime_answer *runtime,
+                            const struct runtime_frame *frame, struct prcb_frame *ret)
+{
+    *ret = (struct prcb_frame){
+        .function = keep_text(s, runtime->text + frame->function),
+        .file = keep_text(s, runtime->text + frame->file),
+        .place = frame->line ? frame->line : 1,
+    };
+    return ret->function && ret->file ? 0 : not_kept(s);
+}
+
+/* Puts the interpreter's frames in the places of its own functions. What else of its file lies
+ * between them and further out only leads from one to the next. */
+static int splice(struct prcb_stacks *s, struct found *found, const struct prcb_frame *native,
+                  struct known_stack *fresh)
+{
+    static const struct runtime_answer none = {.count = 0};
+    const struct runtime_answer *runtime =
+        found->interpreted ? unwinder_runtime(s->unwinder) : &none;
+    const char *own = NULL; /* the interpreter's file */
+    size_t next = 0;
+    int result = 0;
+
+    for (size_t i = 0; i < found->count && !result; i++) {
+        bool replaced = next < runtime->count && runtime->frames[next].at == i;
+
+        if (replaced)
+            own = native[i].file;
+        else if (own && native[i].file == own)
+            continue;
+
+        for (; next < runtime->count && runtime->frames[next].at == i && !result; next++) {
+            if (fresh->frame_count < s->max_frames)
+                result = make_interpreted(s, runtime, &runtime->frames[next],
+                                          &fresh->frames[fresh->frame_count++]);
+            else
+                found->end = STACK_DEEP;
+        }
+        if (!replaced && fresh->frame_count < s->max_frames)
+            fresh->frames[fresh->frame_count++] = native[i];
+        else if (!replaced)
+            found->end = STACK_DEEP;
+    }
+    return result;
+}
+
+static uint64_t hash_of(const struct known_stack *stack)
+{
+    uint64_t hash = 3;
+
+    for (uint32_t i = 0; i < stack->frame_count; i++) {
+        const struct prcb_frame *frame = &stack->frames[i];
+
+        hash = table_mix(table_mix(table_mix(hash, (uint64_t)(uintptr_t)frame->file),
+                                   (uint64_t)(uintptr_t)frame->function),
+                         frame->file ? frame->place : frame->address);
+    }
+    return hash;
+}
+
+static int make_frames(struct prcb_stacks *s, struct found *found, struct known_stack *fresh)
+{
+    struct prcb_frame native[UNWINDER_FRAMES];
+    int result = make_kernel_frames(s, found->kernel, fresh->frames, s->max_frames);
+
+    if (result < 0)
+        return result;
+    fresh->frame_count = (uint32_t)result;
+    result = make_native(s, found, native);
+    if (!result)
+        result = splice(s, found, native, fresh);
     if (result)
         return result;
-    fresh->frame_count = (uint32_t)(found->count + (size_t)kernel);
     fresh->flags = !fresh->frame_count ? 0
                    : found->error      ? 0
                    : found->process    ? flags_of(fresh, found->count, found->end)
                                        : PRCB_STACK_COMPLETE;
-    fresh->hash = 3;
-    for (size_t i = 0; i < fresh->frame_count; i++) {
-        const struct prcb_frame *frame = &fresh->frames[i];
-
-        fresh->hash = table_mix(table_mix(table_mix(fresh->hash, (uint64_t)(uintptr_t)frame->file),
-                                          (uint64_t)(uintptr_t)frame->function),
-                                frame->file ? frame->place : frame->address);
-    }
+    fresh->hash = hash_of(fresh);
     return fresh->frame_count ? 0 : -ENOTSUP;
 }
 
@@ -546,7 +633,7 @@ static int make_stack(struct prcb_stacks *s, struct found *found, const struct k
         return -ENOMEM;
     result = make_frames(s, found, fresh);
     if (!result)
-        *ret = keep_stack(s, fresh);
+        *ret = keep_stack(s, fresh, found);
     free(fresh);
     return result ? result : *ret ? 0 : not_kept(s);
 }
@@ -578,6 +665,18 @@ static int has_not_moved(const struct prcb_account *a, const struct frozen_regis
     return result ? result : again.sp != at->sp || again.pc != at->pc ? -EAGAIN : 0;
 }
 
+/* Whether all that was read since the wait was first looked at is of that one wait. */
+static int proves(struct prcb_thread *t, const struct prcb_account *a)
+{
+    /* What was read before the account: the child that reads answers after it, and the socket's
+     * lock orders that answer before what its receipt is followed by here. Pairs with the store of
+     * the account (prcb_switch) as the thread is switched in, which the kernel's barrier in the
+     * switch orders before whatever the thread then stores: a copy that has any of it finds the
+     * account changed. */
+    atomic_thread_fence(memory_order_acquire);
+    return still_waits(t, a->switches);
+}
+
 /* Copies registers and stack of one wait; the account proves that it is one. */
 static int freeze(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
                   size_t bytes)
@@ -599,13 +698,7 @@ static int freeze(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
         result = has_not_moved(a, &at);
     if (result)
         return result;
-    /* The copy's loads before those of the account: the child that copies answers after it, and the
-     * socket's lock orders that answer before what its receipt is followed by here. Pairs with the
-     * store of the account (prcb_switch) as the thread is switched in, which the kernel's barrier
-     * in the switch orders before whatever the thread then stores to its stack: a copy that has any
-     * of it finds the account changed. */
-    atomic_thread_fence(memory_order_acquire);
-    return still_waits(t, a->switches);
+    return proves(t, a);
 }
 
 /* Whether a frame lies in code that was mapped after the mappings were read. */
@@ -657,6 +750,7 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
 {
     uint64_t *addresses = found->addresses;
     struct process *process = find_process(s, a->pid);
+    pid_t own = 0;
     size_t bytes = s->stack_bytes, count = 0;
     enum stack_end end = STACK_BROKEN;
     int result = 0;
@@ -674,9 +768,15 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
             result = 0;
             continue;
         }
+        if (!result && unwinder_has_runtime(s->unwinder, (unsigned)(process - s->processes)))
+            own = process->nested ? own_number(a->pid, a->tid, &process->nested) : a->tid;
         if (!result)
-            result = unwinder_unwind(s->unwinder, (unsigned)(process - s->processes), addresses,
-                                     &count, &end);
+            result = unwinder_unwind(s->unwinder, (unsigned)(process - s->processes), own,
+                                     addresses, &count, &end);
+        if (!result && own && !(a->present & PRCB_HAS_REGISTERS))
+            result = has_not_moved(a, &unwinder_frozen(s->unwinder)->at);
+        if (!result && own)
+            result = proves(t, a);
         if (result == -ESTALE || (!result && end == STACK_BROKEN && may_reload(process) &&
                                   is_elsewhere(process, addresses, count))) {
             result = load(s, process, a->pid, process->identity);
@@ -690,6 +790,7 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
     found->process = process;
     found->count = count;
     found->end = end;
+    found->interpreted = !result && own;
     return result;
 }
 
@@ -761,8 +862,8 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
         frozen->low = chosen->stack_at;
         frozen->length = chosen->stack_bytes;
         memcpy(frozen->bytes, chosen->stack, chosen->stack_bytes);
-        result = unwinder_unwind(s->unwinder, (unsigned)(process - s->processes), addresses, &count,
-                                 &end);
+        result = unwinder_unwind(s->unwinder, (unsigned)(process - s->processes), 0, addresses,
+                                 &count, &end);
         if (i || ended ||
             (result != -ESTALE && (result || end != STACK_BROKEN || !may_reload(process) ||
                                    !is_elsewhere(process, addresses, count))))

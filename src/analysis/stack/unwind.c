@@ -10,6 +10,7 @@
 #include <elfutils/libdwfl.h>
 
 #include "go_program.h"
+#include "runtimes.h"
 
 /* DWARF's numbers of the registers that a frozen thread has. */
 #if defined(__x86_64__)
@@ -51,6 +52,7 @@ struct image {
     Dwfl *dwfl;
     struct go_code go[GO_MOST];
     size_t go_count;
+    struct runtimes *runtimes; /* NULL: no memory for them */
     struct image_debug debug;
     const struct frozen *frozen; /* during image_unwind */
     uint64_t fp, lr;             /* what it is tried with; 0: not known */
@@ -183,6 +185,7 @@ int image_open(const struct image_debug *debug, struct image **ret)
     }
     if (debug)
         image->debug = *debug;
+    runtimes_open(&image->runtimes);
     dwfl_report_begin(image->dwfl);
     *ret = image;
     return 0;
@@ -193,6 +196,7 @@ void image_close(struct image *image)
     if (!image)
         return;
     dwfl_end(image->dwfl);
+    runtimes_close(image->runtimes);
     free(image);
 }
 
@@ -239,6 +243,17 @@ static int find_go(Dwfl_Module *module, void **data, const char *name, Dwarf_Add
     return image->go_count < GO_MOST ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
+static int find_runtimes(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr start,
+                         void *ctx)
+{
+    GElf_Addr bias = 0;
+    Elf *elf = dwfl_module_getelf(module, &bias);
+
+    if (elf)
+        runtimes_add(ctx, elf, bias, name);
+    return DWARF_CB_OK;
+}
+
 int image_ready(struct image *image)
 {
     static const Dwfl_Thread_Callbacks callbacks = {
@@ -251,6 +266,8 @@ int image_ready(struct image *image)
     if (dwfl_report_end(image->dwfl, NULL, NULL))
         return -ENOENT;
     dwfl_getmodules(image->dwfl, find_go, image, 0);
+    if (image->runtimes)
+        dwfl_getmodules(image->dwfl, find_runtimes, image->runtimes, 0);
     return dwfl_attach_state(image->dwfl, NULL, THE_THREAD, &callbacks, image) ? 0 : -ENOENT;
 }
 
@@ -700,6 +717,11 @@ size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *
         *ret_end = search(image);
     image->frozen = NULL;
     return image->count;
+}
+
+struct runtimes *image_runtimes(struct image *image)
+{
+    return image->runtimes;
 }
 
 void image_name(struct image *image, uint64_t address, char *ret, size_t size)

@@ -23,7 +23,8 @@ struct image_file {
     const char *path; /* for names only; not opened */
 };
 
-struct image; /* what one process has mapped: opaque */
+struct runtimes; /* runtimes.h */
+struct image;    /* what one process has mapped: opaque */
 
 /* Asks for the debug information of a build id, which has the names of functions that a file
  * does not export. Returns a descriptor, which the image then owns, or -1. */
@@ -54,6 +55,9 @@ enum stack_end {
  * many; at least 1. */
 size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *frames, size_t room,
                     enum stack_end *ret_end);
+
+/* Returns the runtimes of the process, which are the image's; NULL: not known. */
+struct runtimes *image_runtimes(struct image *image);
 
 /* Finds the function that an address lies in, as the symbol table spells it; "": not known. */
 void image_name(struct image *image, uint64_t address, char *ret, size_t size);

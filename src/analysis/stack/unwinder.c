@@ -13,6 +13,7 @@
 
 #include "demangle.h"
 #include "error.h"
+#include "living.h"
 #include "made_code.h"
 #include "now.h"
 #include "reach.h"
@@ -25,6 +26,7 @@
 #define ANSWER_MS     5000 /* for one answer; the first of a large program is the longest */
 #define ANSWER_S      10   /* ... after which the child ends by itself */
 #define BUILD_ID_MOST 64
+#define FILE_NAME     64
 #define DEBUG_FOLDER  "/usr/lib/debug/.build-id/"
 
 enum what {
@@ -38,14 +40,24 @@ enum what {
 
 struct ask {
     uint32_t what, image;
-    uint64_t address; /* FILE: where it is mapped; NAME */
+    int32_t tid;          /* UNWIND: whose interpreter is read; 0: none */
+    char name[FILE_NAME]; /* FILE: the end of its path */
+    uint64_t address;     /* FILE: where it is mapped; NAME */
     struct frozen_registers at;
     uint64_t low, length;
 };
 
+/* What is to be sent before there is an answer. */
+enum wants {
+    WANTS_NOTHING,
+    WANTS_DEBUG,  /* a file by its build id, or nothing */
+    WANTS_MEMORY, /* the memory of the image's process, or nothing */
+};
+
 struct answer {
     int32_t result;
-    uint32_t wants_debug; /* not an answer yet: a file by its build id, or nothing, is to be sent */
+    uint32_t wants;       /* enum wants */
+    uint32_t has_runtime; /* READY */
     uint32_t count, end;
     uint32_t id_length;
     unsigned char id[BUILD_ID_MOST];
@@ -56,6 +68,7 @@ struct answer {
  * nothing in it. */
 struct shared {
     uint64_t frames[UNWINDER_FRAMES];
+    struct runtime_answer runtime;
     unsigned char bytes[UNWINDER_BYTES_MOST];
 };
 
@@ -63,7 +76,8 @@ struct unwinder {
     struct sandbox child;
     struct shared *shared;
     struct frozen frozen;
-    bool known[UNWINDER_IMAGES];
+    bool known[UNWINDER_IMAGES], has_runtime[UNWINDER_IMAGES];
+    struct runtime_answer runtime;
     uint64_t cpu_ns; /* of children that were replaced */
 };
 
@@ -81,7 +95,7 @@ struct child {
 static int ask_for_debug(void *ctx, const unsigned char *id, size_t length)
 {
     struct child *child = ctx;
-    struct answer want = {.wants_debug = 1, .id_length = (uint32_t)length};
+    struct answer want = {.wants = WANTS_DEBUG, .id_length = (uint32_t)length};
     size_t count = 0;
     uint32_t got;
     int fd = -1;
@@ -105,15 +119,56 @@ static void begin_image(struct child *child, unsigned image)
     image_open(&debug, &child->images[image]);
 }
 
+/* An interpreter's frames are read in its process's memory. */
+static void ask_for_memory(struct child *child, struct image *image)
+{
+    struct answer want = {.wants = WANTS_MEMORY};
+    struct runtimes *runtimes = image_runtimes(image);
+    int fds[2] = {-1, -1};
+    size_t count = 0;
+    uint32_t got;
+
+    if (sandbox_send(child->socket, &want, sizeof(want), NULL, 0) ||
+        sandbox_receive(child->socket, &got, sizeof(got), fds, 2, &count, -1) != sizeof(got))
+        return;
+    if (count == 2)
+        runtimes_set_memory(runtimes, fds[0], fds[1]);
+    else if (count)
+        close(fds[0]);
+}
+
+static int ready_image(struct child *child, struct image *image, uint32_t *ret_has_runtime)
+{
+    int result = image ? image_ready(image) : -ENOMEM;
+
+    *ret_has_runtime = !result && image_runtimes(image) && runtimes_any(image_runtimes(image));
+    if (*ret_has_runtime)
+        ask_for_memory(child, image);
+    return result;
+}
+
+static void name_frame(void *ctx, uint64_t address, char *ret, size_t size)
+{
+    image_name(ctx, address, ret, size);
+}
+
 static void answer_unwind(struct child *child, const struct ask *ask, struct answer *answer)
 {
     struct frozen frozen = {.at = ask->at, .low = ask->low, .bytes = child->shared->bytes};
+    struct image *image = child->images[ask->image];
+    struct runtimes *runtimes = ask->tid ? image_runtimes(image) : NULL;
+    struct runtime_answer *runtime = &child->shared->runtime;
     enum stack_end end;
 
+    runtime->count = 0;
     frozen.length = frozen.room = ask->length;
-    answer->count = (uint32_t)image_unwind(child->images[ask->image], &frozen,
-                                           child->shared->frames, UNWINDER_FRAMES, &end);
+    if (runtimes)
+        runtimes_read(runtimes, &(struct runtime_thread){ask->tid}, runtime);
+    answer->count =
+        (uint32_t)image_unwind(image, &frozen, child->shared->frames, UNWINDER_FRAMES, &end);
     answer->end = end;
+    if (runtimes)
+        runtimes_place(runtimes, child->shared->frames, answer->count, name_frame, image, runtime);
 }
 
 static void answer_name(const struct child *child, const struct ask *ask, char ret[UNWINDER_NAME])
@@ -141,7 +196,7 @@ static bool answer_ask(struct child *child, const struct ask *ask, int fd, struc
         return false;
     case ASK_FILE:
         if (image && fd >= 0)
-            image_add(image, &(struct image_file){ask->address, fd, "file"});
+            image_add(image, &(struct image_file){ask->address, fd, ask->name});
         else if (fd >= 0)
             close(fd);
         return false;
@@ -152,7 +207,7 @@ static bool answer_ask(struct child *child, const struct ask *ask, int fd, struc
         }
         return false;
     case ASK_READY:
-        answer->result = image ? image_ready(image) : -ENOMEM;
+        answer->result = ready_image(child, image, &answer->has_runtime);
         return true;
     case ASK_UNWIND:
         answer->result = image ? 0 : -ENOENT;
@@ -285,9 +340,18 @@ static int send_file(struct unwinder *u, pid_t pid, const struct ask *ask, int p
     return result == -EPIPE || result == -ECONNRESET ? -EIO : result;
 }
 
+static int hand_memory(struct unwinder *u, pid_t pid)
+{
+    uint32_t here = 1;
+    int result = reach_hand_memory(living_thread(pid), u->child.socket, &here, sizeof(here));
+
+    here = 0;
+    return result ? sandbox_send(u->child.socket, &here, sizeof(here), NULL, 0) : 0;
+}
+
 /* Waits for the answer. Sends the child the files that it wants on the way, at most one for each
- * file of its own, while there is time. */
-static int await_answer(struct unwinder *u, struct answer *ret)
+ * file of its own, while there is time. pid: whose memory it may want; 0: none's. */
+static int await_answer(struct unwinder *u, pid_t pid, struct answer *ret)
 {
     uint64_t deadline = now_ms() + ANSWER_MS;
 
@@ -297,27 +361,37 @@ static int await_answer(struct unwinder *u, struct answer *ret)
         if (now >= deadline || sandbox_receive(u->child.socket, ret, sizeof(*ret), NULL, 0, NULL,
                                                (int)(deadline - now)) != sizeof(*ret))
             return -EIO;
-        if (!ret->wants_debug)
+        if (ret->wants == WANTS_NOTHING)
             return 0;
-        if (hand_debug(u, ret))
+        if (ret->wants == WANTS_MEMORY && pid ? hand_memory(u, pid) : hand_debug(u, ret))
             return -EIO;
     }
     return -EIO;
 }
 
-static int ask_child(struct unwinder *u, const struct ask *ask, struct answer *ret)
+static int ask_child(struct unwinder *u, pid_t pid, const struct ask *ask, struct answer *ret)
 {
     if (ask->image >= UNWINDER_IMAGES || !u->known[ask->image])
         return -ESTALE;
-    if (send_ask(u, ask) || await_answer(u, ret))
+    if (send_ask(u, ask) || await_answer(u, pid, ret))
         return replace(u);
     return ret->result;
+}
+
+/* Writes the end of a path, which may tell a runtime's version. */
+static void name_file(const char *path, char ret[FILE_NAME])
+{
+    const char *slash = strrchr(path, '/');
+
+    memset(ret, 0, FILE_NAME);
+    snprintf(ret, FILE_NAME, "%s", slash ? slash + 1 : path);
 }
 
 int unwinder_image(struct unwinder *u, unsigned image, pid_t pid, const struct process_files *files)
 {
     struct ask ask = {.what = ASK_IMAGE, .image = image};
     struct answer answer;
+    int result;
 
     if (image >= UNWINDER_IMAGES)
         return -EINVAL;
@@ -333,6 +407,7 @@ int unwinder_image(struct unwinder *u, unsigned image, pid_t pid, const struct p
         if (file->fd < 0 || (i && files->rows[i - 1].base == file->base))
             continue;
         ask.address = file->base;
+        name_file(file->path, ask.name);
         if (send_file(u, pid, &ask, file->fd) == -EIO)
             return replace(u);
     }
@@ -341,7 +416,9 @@ int unwinder_image(struct unwinder *u, unsigned image, pid_t pid, const struct p
         return replace(u);
     ask.what = ASK_READY;
     u->known[image] = true;
-    return ask_child(u, &ask, &answer);
+    result = ask_child(u, pid, &ask, &answer);
+    u->has_runtime[image] = !result && answer.has_runtime;
+    return result;
 }
 
 struct frozen *unwinder_frozen(struct unwinder *u)
@@ -349,17 +426,46 @@ struct frozen *unwinder_frozen(struct unwinder *u)
     return &u->frozen;
 }
 
-int unwinder_unwind(struct unwinder *u, unsigned image, uint64_t *ret, size_t *ret_count,
+/* Takes what the child says of an interpreter, as far as it holds together. */
+static void take_runtime(struct unwinder *u, size_t frames)
+{
+    const struct runtime_answer *said = &u->shared->runtime;
+    struct runtime_answer *own = &u->runtime;
+    uint32_t at = 0;
+
+    own->count = said->count <= RUNTIME_FRAMES ? said->count : 0;
+    own->text_used = said->text_used <= RUNTIME_TEXT ? said->text_used : 0;
+    memcpy(own->unread, said->unread, sizeof(own->unread));
+    memcpy(own->frames, said->frames, own->count * sizeof(*own->frames));
+    memcpy(own->text, said->text, own->text_used);
+    own->unread[sizeof(own->unread) - 1] = '\0';
+    if (own->text_used)
+        own->text[own->text_used - 1] = '\0';
+    for (uint32_t i = 0; i < own->count; i++) {
+        const struct runtime_frame *frame = &own->frames[i];
+
+        if (frame->function >= own->text_used || frame->file >= own->text_used ||
+            frame->at >= frames || frame->at < at)
+            own->count = 0;
+        at = frame->at;
+    }
+}
+
+int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, uint64_t *ret, size_t *ret_count,
                     enum stack_end *ret_end)
 {
     struct ask ask = {.what = ASK_UNWIND,
                       .image = image,
+                      .tid = tid,
                       .at = u->frozen.at,
                       .low = u->frozen.low,
                       .length = u->frozen.length};
     struct answer answer;
-    int result = ask_child(u, &ask, &answer);
+    int result;
 
+    u->runtime.count = 0;
+    u->runtime.unread[0] = '\0';
+    result = ask_child(u, 0, &ask, &answer);
     if (result)
         return result;
     if (!answer.count || answer.count > UNWINDER_FRAMES || answer.end > STACK_DEEP)
@@ -367,14 +473,26 @@ int unwinder_unwind(struct unwinder *u, unsigned image, uint64_t *ret, size_t *r
     memcpy(ret, u->shared->frames, answer.count * sizeof(*ret));
     *ret_count = answer.count;
     *ret_end = (enum stack_end)answer.end;
+    if (tid && u->has_runtime[image])
+        take_runtime(u, answer.count);
     return 0;
+}
+
+const struct runtime_answer *unwinder_runtime(const struct unwinder *u)
+{
+    return &u->runtime;
+}
+
+bool unwinder_has_runtime(const struct unwinder *u, unsigned image)
+{
+    return image < UNWINDER_IMAGES && u->has_runtime[image];
 }
 
 int unwinder_name(struct unwinder *u, unsigned image, uint64_t address, char ret[UNWINDER_NAME])
 {
     struct ask ask = {.what = ASK_NAME, .image = image, .address = address};
     struct answer answer;
-    int result = ask_child(u, &ask, &answer);
+    int result = ask_child(u, 0, &ask, &answer);
 
     if (result)
         return result;

@@ -17,6 +17,7 @@
 
 #include "frozen.h"
 #include "process.h"
+#include "runtimes.h"
 #include "unwind.h"
 
 #define UNWINDER_IMAGES     64         /* processes at once */
@@ -37,10 +38,18 @@ int unwinder_image(struct unwinder *u, unsigned image, pid_t pid,
 /* Returns where to copy a stack: its frozen.bytes and .room belong to the unwinder. */
 struct frozen *unwinder_frozen(struct unwinder *u);
 
-/* Finds the frames of the stack that was copied there; ret has UNWINDER_FRAMES. -EIO: as above.
- * -ESTALE: the image is gone with a child that was replaced: set it again. */
-int unwinder_unwind(struct unwinder *u, unsigned image, uint64_t *ret, size_t *ret_count,
+/* Finds the frames of the stack that was copied there; ret has UNWINDER_FRAMES. tid: of the waiting
+ * thread, as its own process counts: the frames of its interpreter are read, too, which belong to
+ * the wait if it lasts when this returns; 0: they are not. -EIO: as above. -ESTALE: the image is
+ * gone with a child that was replaced: set it again. */
+int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, uint64_t *ret, size_t *ret_count,
                     enum stack_end *ret_end);
+
+/* Returns what the last unwinding found of the interpreter: its offsets lie within its text, whose
+ * parts end, and its places within the stack, in order. */
+const struct runtime_answer *unwinder_runtime(const struct unwinder *u);
+/* Whether the process has an interpreter whose frames are read. */
+bool unwinder_has_runtime(const struct unwinder *u, unsigned image);
 
 /* Finds the function that an address of the image lies in; "": not known. Errors as
  * unwinder_unwind. */

@@ -208,7 +208,7 @@ static bool is_yamas(const struct reach_ask *ask, int64_t result)
 {
     uint64_t scope;
 
-    return (result == -EPERM || result == -EACCES) && ask->what <= REACH_READ && geteuid() &&
+    return (result == -EPERM || result == -EACCES) && ask->what <= REACH_HAND_MEMORY && geteuid() &&
            first_number(SCOPE, &scope) && scope == 1;
 }
 
@@ -383,30 +383,47 @@ int reach_open_list(pid_t pid, uid_t owner, off_t most, struct stat *ret)
     return take_place(&ask, 0, ret);
 }
 
-int reach_hand(pid_t pid, int place, int socket, const void *message, size_t length)
+/* socket: the last of fds */
+static int hand(struct reach_ask *ask, const int fds[2], size_t fd_count, const void *message,
+                size_t length)
 {
-    struct reach_ask ask = {.what = REACH_HAND, .pid = pid, .size = length};
-    const int fds[2] = {place, socket};
-    struct pollfd room = {.fd = socket, .events = POLLOUT};
+    struct pollfd room = {.fd = fds[fd_count - 1], .events = POLLOUT};
     struct reach_answer answer = {0};
     int64_t result;
     int fd = -1;
 
-    if (length > sizeof(ask.text))
+    if (length > sizeof(ask->text))
         return -EINVAL;
+    ask->size = length;
     /* This makes sure that there is room for it, so that the child waits for nothing but the
      * file. */
     while ((result = poll(&room, 1, ROOM_MS)) < 0 && errno == EINTR)
         ;
     if (result <= 0)
         return result < 0 ? -errno : -EPIPE;
-    memcpy(ask.text, message, length);
+    memcpy(ask->text, message, length);
     pthread_mutex_lock(&lock);
-    result = question(&ask, length, fds, 2, &answer, &fd);
+    result = question(ask, length, fds, fd_count, &answer, &fd);
     pthread_mutex_unlock(&lock);
     if (fd >= 0)
         close(fd);
     return (int)result;
+}
+
+int reach_hand(pid_t pid, int place, int socket, const void *message, size_t length)
+{
+    struct reach_ask ask = {.what = REACH_HAND, .pid = pid};
+    const int fds[2] = {place, socket};
+
+    return hand(&ask, fds, 2, message, length);
+}
+
+int reach_hand_memory(pid_t pid, int socket, const void *message, size_t length)
+{
+    struct reach_ask ask = {.what = REACH_HAND_MEMORY, .pid = pid};
+    const int fds[2] = {socket, -1};
+
+    return hand(&ask, fds, 1, message, length);
 }
 
 ssize_t reach_text(pid_t pid, const char *path, char **ret)

@@ -61,6 +61,10 @@ int reach_open_list(pid_t pid, uid_t owner, off_t most, struct stat *ret);
 /* Opens it for reading and sends that with a message on a sandbox's socket. */
 int reach_hand(pid_t pid, int place, int socket, const void *message, size_t length);
 
+/* Sends, in the same way, two descriptors by which the memory of a process can be read, and which
+ * of its pages are there: /proc/PID/mem and /proc/PID/pagemap. */
+int reach_hand_memory(pid_t pid, int socket, const void *message, size_t length);
+
 /* The child exists from the first question until nobody holds it any more. If a program never
  * holds it, it stays until the end of the process. */
 void reach_hold(void);

@@ -224,6 +224,27 @@ static int hand(const struct reach_ask *ask, const int fds[2])
     return result;
 }
 
+/* Sends the memory of a process and what is known of its pages, as files. */
+static int hand_memory(const struct reach_ask *ask, int socket)
+{
+    static const char *const names[] = {"mem", "pagemap"};
+    int fds[2] = {-1, -1}, result = 0;
+    char path[64];
+
+    for (int i = 0; i < 2 && !result; i++) {
+        snprintf(path, sizeof(path), "/proc/%d/%s", (int)ask->pid, names[i]);
+        fds[i] = open(path, O_RDONLY | O_CLOEXEC);
+        result = fds[i] < 0 ? -errno : 0;
+    }
+    if (!result)
+        result = sandbox_send(socket, ask->text, (size_t)ask->size, fds, 2);
+    for (int i = 0; i < 2; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    return result;
+}
+
 void reach_perform(const struct reach_ask *ask, const int fds[2], unsigned char *area,
                    struct reach_answer *ret, int *ret_fd)
 {
@@ -238,6 +259,9 @@ void reach_perform(const struct reach_ask *ask, const int fds[2], unsigned char 
     case REACH_READ:
         ret->result =
             ask->address ? read_maps(ask, area) : read_start(ask->text, area, (size_t)ask->size);
+        break;
+    case REACH_HAND_MEMORY:
+        ret->result = hand_memory(ask, fds[0]);
         break;
     case REACH_LINK:
         ret->result = readlink(ask->text, (char *)area, (size_t)ask->size);

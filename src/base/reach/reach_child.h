@@ -15,6 +15,7 @@
 enum reach_what {
     REACH_MEMORY,
     REACH_READ,
+    REACH_HAND_MEMORY,
     REACH_LINK,
     REACH_LINKS,
     REACH_OPEN,
@@ -25,11 +26,12 @@ enum reach_what {
 struct reach_ask {
     uint32_t what;
     int32_t pid;
-    uint64_t address;      /* MEMORY; READ: of a list of mappings, as far as this; 0: all */
-    uint64_t size;         /* MEMORY, READ: at most; LIST: of bytes; HAND: of the message */
-    uint64_t start;        /* MEMORY: bytes of the file before it, behind `size` in the area */
-    uint32_t owner;        /* LIST */
-    char text[REACH_TEXT]; /* a path, with its end; MEMORY: or none; HAND: the message */
+    uint64_t address; /* MEMORY; READ: of a list of mappings, as far as this; 0: all */
+    uint64_t size;    /* MEMORY, READ: at most; LIST: of bytes; HAND, HAND_MEMORY: of the message */
+    uint64_t start;   /* MEMORY: bytes of the file before it, behind `size` in the area */
+    uint32_t owner;   /* LIST */
+    char text[REACH_TEXT]; /* a path, with its end; MEMORY: or none; HAND, HAND_MEMORY: the message
+                            */
 };
 #define REACH_ASK_HEAD offsetof(struct reach_ask, text)
 
@@ -39,7 +41,8 @@ struct reach_answer {
     struct stat about;
 };
 
-/* fds: HAND's place and socket, which stay the caller's. *ret_fd: of OPEN and LIST; else -1. */
+/* fds: HAND's place and socket, HAND_MEMORY's socket, which stay the caller's. *ret_fd: of OPEN and
+ * LIST; else -1. */
 void reach_perform(const struct reach_ask *ask, const int fds[2], unsigned char *area,
                    struct reach_answer *ret, int *ret_fd);
 

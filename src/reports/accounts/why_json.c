@@ -28,7 +28,9 @@ static json_object *make_frames(struct json_doc *b, const struct prcb_stack *sta
 
         json_doc_put_text(b, row, "function", frame->function);
         json_doc_put_text(b, row, "file", frame->file);
-        if (frame->address)
+        if (!frame->address && frame->place)
+            json_doc_put_number(b, row, "line", frame->place);
+        else if (frame->address)
             json_doc_put(b, row, frame->file ? "offset" : "address",
                          hex(frame->file ? frame->place : frame->address));
         json_doc_append(b, frames, row);

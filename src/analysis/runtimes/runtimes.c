@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "runtimes.h"
+
+#include <errno.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUPS_MOST 256
+
+static const struct runtime *const rows[] = {
+    &runtime_python,
+};
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+/* A runtime that was found. */
+struct found {
+    const struct runtime *row; /* NULL: it was not */
+    struct runtime_process process;
+    char file[64];
+    void *state;
+    int error; /* of its open(): -errno */
+    bool opened;
+};
+
+struct runtime_frames {
+    struct runtime_answer *answer;
+    uint32_t ends[GROUPS_MOST]; /* of groups: how many frames there were */
+    size_t groups;
+};
+
+struct runtimes {
+    struct memory memory;
+    struct found found[ROWS];
+    const struct found *read; /* the one that the frames are of; NULL: there are none */
+    struct runtime_frames frames;
+};
+
+/* ---- what a reader says ---- */
+
+static uint32_t put_text(struct runtime_answer *answer, const char *text)
+{
+    size_t length = strnlen(text, RUNTIME_NAME - 1);
+    uint32_t at = answer->text_used;
+
+    /* One file follows another: a text that was said last is not said again. */
+    if (RUNTIME_TEXT - at < length + 1)
+        return 0;
+    memcpy(answer->text + at, text, length);
+    answer->text[at + length] = '\0';
+    answer->text_used += (uint32_t)length + 1;
+    return at;
+}
+
+bool runtime_put(struct runtime_frames *frames, const char *function, const char *file,
+                 uint32_t line)
+{
+    struct runtime_answer *answer = frames->answer;
+    const struct runtime_frame *last = answer->count ? &answer->frames[answer->count - 1] : NULL;
+    struct runtime_frame frame = {.line = line};
+
+    if (answer->count >= RUNTIME_FRAMES)
+        return false;
+    frame.function = put_text(answer, function);
+    frame.file =
+        last && !strcmp(answer->text + last->file, file) ? last->file : put_text(answer, file);
+    if (!frame.function || !frame.file)
+        return false;
+    answer->frames[answer->count++] = frame;
+    return true;
+}
+
+void runtime_end_group(struct runtime_frames *frames)
+{
+    uint32_t before = frames->groups ? frames->ends[frames->groups - 1] : 0;
+
+    if (frames->answer->count > before && frames->groups < GROUPS_MOST)
+        frames->ends[frames->groups++] = frames->answer->count;
+}
+
+void runtime_unread(struct runtime_frames *frames, const char *what)
+{
+    snprintf(frames->answer->unread, sizeof(frames->answer->unread), "%s", what);
+}
+
+/* ---- finding ---- */
+
+int runtimes_open(struct runtimes **ret)
+{
+    struct runtimes *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return -ENOMEM;
+    memory_init(&r->memory);
+    *ret = r;
+    return 0;
+}
+
+void runtimes_close(struct runtimes *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (r->found[i].opened && !r->found[i].error)
+            r->found[i].row->close(r->found[i].state);
+    }
+    memory_deinit(&r->memory);
+    free(r);
+}
+
+/* Returns the first bytes of what a symbol names, as the file has them; 0: it has none. */
+static uint64_t word_at(Elf *elf, uint64_t address)
+{
+    size_t count = 0, bytes = 0;
+    const char *raw = elf_rawfile(elf, &bytes);
+    uint64_t word = 0;
+
+    if (!raw || elf_getphdrnum(elf, &count))
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr head;
+        uint64_t at;
+
+        if (!gelf_getphdr(elf, (int)i, &head) || head.p_type != PT_LOAD || address < head.p_vaddr ||
+            address - head.p_vaddr >= head.p_filesz)
+            continue;
+        at = address - head.p_vaddr;
+        if (head.p_filesz - at < sizeof(word) || head.p_offset > bytes ||
+            bytes - head.p_offset < at + sizeof(word))
+            return 0;
+        memcpy(&word, raw + head.p_offset + at, sizeof(word));
+        return word;
+    }
+    return 0;
+}
+
+/* One file, as its symbols are looked at. */
+struct looked {
+    struct runtimes *runtimes;
+    Elf *elf;
+    uint64_t bias;
+    struct runtime_symbol symbols[ROWS][RUNTIME_SYMBOLS];
+};
+
+static void take_symbol(struct looked *l, const GElf_Sym *symbol, const char *name)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *const *wanted = rows[i]->symbols;
+
+        for (size_t k = 0; wanted[k] && k < RUNTIME_SYMBOLS; k++) {
+            if (*name == *wanted[k] && !strcmp(name, wanted[k]))
+                l->symbols[i][k] = (struct runtime_symbol){
+                    symbol->st_value + l->bias, symbol->st_size, word_at(l->elf, symbol->st_value)};
+        }
+    }
+}
+
+static void look_section(struct looked *l, Elf_Scn *section, const GElf_Shdr *head)
+{
+    Elf_Data *data = elf_getdata(section, NULL);
+    size_t count =
+        data && head->sh_entsize ? (size_t)((uint64_t)data->d_size / head->sh_entsize) : 0;
+
+    for (size_t i = 0; i < count && i <= INT32_MAX; i++) {
+        GElf_Sym symbol;
+        const char *name;
+
+        if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF)
+            continue;
+        name = elf_strptr(l->elf, head->sh_link, symbol.st_name);
+        if (name)
+            take_symbol(l, &symbol, name);
+    }
+}
+
+/* Looks at the symbols of one kind; false: there are none. */
+static bool look_symbols(struct looked *l, GElf_Word type)
+{
+    Elf_Scn *section = NULL;
+
+    while ((section = elf_nextscn(l->elf, section))) {
+        GElf_Shdr head;
+
+        if (gelf_getshdr(section, &head) && head.sh_type == type) {
+            look_section(l, section, &head);
+            return true;
+        }
+    }
+    return false;
+}
+
+void runtimes_add(struct runtimes *r, Elf *elf, uint64_t bias, const char *name)
+{
+    struct looked l = {.runtimes = r, .elf = elf, .bias = bias};
+
+    /* Runtimes export what is looked for; a program without exports may have a full table. */
+    if (!look_symbols(&l, SHT_DYNSYM))
+        look_symbols(&l, SHT_SYMTAB);
+    for (size_t i = 0; i < ROWS; i++) {
+        struct found *found = &r->found[i];
+
+        if (!l.symbols[i][0].address || found->row)
+            continue;
+        found->row = rows[i];
+        snprintf(found->file, sizeof(found->file), "%s", name);
+        found->process.memory = &r->memory;
+        found->process.file = found->file;
+        memcpy(found->process.symbols, l.symbols[i], sizeof(l.symbols[i]));
+    }
+}
+
+bool runtimes_any(const struct runtimes *r)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (r->found[i].row)
+            return true;
+    }
+    return false;
+}
+
+void runtimes_set_memory(struct runtimes *r, int mem, int pagemap)
+{
+    r->memory.mem = mem;
+    r->memory.pagemap = pagemap;
+}
+
+/* ---- reading ---- */
+
+static void begin_answer(struct runtime_answer *answer)
+{
+    answer->count = 0;
+    answer->text_used = 1; /* offset 0: none */
+    answer->text[0] = answer->unread[0] = '\0';
+}
+
+static bool open_found(struct found *found)
+{
+    if (!found->row)
+        return false;
+    if (!found->opened) {
+        found->error = found->row->open(&found->process, &found->state);
+        /* Before a runtime has begun there is nothing to read yet. */
+        found->opened = found->error != -EAGAIN;
+    }
+    return !found->error;
+}
+
+/* A process may have more than one runtime: the first that knows the thread tells. */
+void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
+                   struct runtime_answer *ret)
+{
+    begin_answer(ret);
+    r->read = NULL;
+    if (r->memory.mem < 0 && !r->memory.fetch)
+        return;
+    memory_begin(&r->memory);
+    for (size_t i = 0; i < ROWS && !r->read; i++) {
+        struct found *found = &r->found[i];
+
+        r->frames = (struct runtime_frames){.answer = ret};
+        if (open_found(found))
+            found->row->read(found->state, &found->process, thread, &r->frames);
+        else if (found->row && found->error == -ENOTSUP)
+            snprintf(ret->unread, sizeof(ret->unread), "%s: this version is not known",
+                     found->row->name);
+        runtime_end_group(&r->frames);
+        r->read = ret->count ? found : NULL;
+    }
+}
+
+void runtime_read(const struct runtime *row, const struct runtime_process *process,
+                  const struct runtime_thread *thread, struct runtime_answer *ret)
+{
+    struct runtime_frames frames = {.answer = ret};
+    void *state;
+
+    begin_answer(ret);
+    if (row->open(process, &state))
+        return;
+    row->read(state, process, thread, &frames);
+    runtime_end_group(&frames);
+    row->close(state);
+}
+
+/* ---- places ---- */
+
+static bool is_replaced_name(const struct runtime *row, const char *name)
+{
+    for (const char *const *at = row->replaces; *at; at++) {
+        size_t length = strlen(*at);
+
+        if (!strncmp(name, *at, length) && (!name[length] || name[length] == '.'))
+            return true;
+    }
+    return false;
+}
+
+/* Finds the interpreter's functions in a stack. Returns how many, up to room. */
+static size_t find_replaced(const struct found *found, const uint64_t *addresses, size_t count,
+                            runtimes_name_fn name, void *ctx, uint32_t *ret, size_t room)
+{
+    const struct runtime_symbol *own = &found->process.symbols[1];
+    size_t number = 0;
+
+    for (size_t i = 0; i < count && number < room; i++) {
+        char text[RUNTIME_NAME] = "";
+
+        if (own->address && addresses[i] - own->address < own->size) {
+            ret[number++] = (uint32_t)i;
+            continue;
+        }
+        if (!name)
+            continue;
+        name(ctx, addresses[i], text, sizeof(text));
+        if (is_replaced_name(found->row, text))
+            ret[number++] = (uint32_t)i;
+    }
+    return number;
+}
+
+/* Groups and functions of the interpreter are as many. If they are not, a part of the function
+ * may lie elsewhere (".cold"), or the stack is cut: they are paired from the innermost on. */
+void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
+                    runtimes_name_fn name, void *ctx, struct runtime_answer *answer)
+{
+    uint32_t places[GROUPS_MOST];
+    size_t groups = r->frames.groups, found = 0, group = 0;
+
+    if (!r->read || !answer->count)
+        return;
+    found = find_replaced(r->read, addresses, count, NULL, NULL, places, GROUPS_MOST);
+    if (found < groups)
+        found = find_replaced(r->read, addresses, count, name, ctx, places, GROUPS_MOST);
+    if (!found) {
+        answer->count = 0;
+        return;
+    }
+    for (uint32_t i = 0; i < answer->count; i++) {
+        while (group + 1 < groups && i >= r->frames.ends[group])
+            group++;
+        answer->frames[i].at = places[group < found ? group : found - 1];
+    }
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Functions of interpreters: where a thread is in the program that a runtime executes, which the
+ * machine's stack shows as the interpreter's own functions. One row a runtime (`rows` in
+ * runtimes.c), one reader each; offsets of a runtime's structures are data by version, each with
+ * its source (python_layouts.c).
+ *
+ * To add a runtime: a file with its reader, which gives a `struct runtime`, and its row.
+ *   - `symbols` are the names in a program's table of symbols by which it finds itself; the first
+ *     proves that the runtime is there. All found are in `process->symbols`, by the same order.
+ *   - open() is asked once for a process, and keeps what does not change in *ret_state.
+ *   - read() is asked for each wait, before its stack is unwound: it reads by memory.h alone and
+ *     says the interpreter's frames by runtime_put(), innermost first, and runtime_end_group()
+ *     behind those that one call of the interpreter's own function (`replaces`) executes. Groups
+ *     take the places of these functions in the machine's stack, in order.
+ *   - What it cannot read it says by runtime_unread(), with the one step that makes it readable.
+ *   - A fuzz target in fuzz/ (fuzz_python.c is the model), a test beside the runtime's own witness
+ *     (tests/cli/test_python_frames.py), a line in docs/interpreters.md.
+ *
+ * Memory and files are somebody else's and hostile: all of this runs in the sandbox's child that
+ * unwinds (stack/unwinder.c), each loop has a bound, and each text that it says is checked by the
+ * parent. What is read belongs to a wait only if the thread's switch count is the same before and
+ * after, which the caller proves.
+ *
+ * Threads  A process's runtimes by one thread at a time.
+ */
+#ifndef PRCB_RUNTIMES_H
+#define PRCB_RUNTIMES_H
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "memory.h"
+
+#define RUNTIME_SYMBOLS 8
+#define RUNTIME_FRAMES  512
+#define RUNTIME_TEXT    (64u << 10) /* bytes of names and files of one stack */
+#define RUNTIME_NAME    512         /* of one, with its end */
+#define RUNTIME_UNREAD  128
+
+/* A frame of an interpreter. function, file: offsets in the answer's text. */
+struct runtime_frame {
+    uint32_t function, file;
+    uint32_t line;
+    uint32_t at; /* the frame of the machine's stack in whose place it stands */
+};
+
+/* What was found of one thread. */
+struct runtime_answer {
+    uint32_t count, text_used;
+    char unread[RUNTIME_UNREAD]; /* what could not be read, and the step; "": nothing */
+    struct runtime_frame frames[RUNTIME_FRAMES];
+    char text[RUNTIME_TEXT];
+};
+
+/* A symbol of a program or library: address 0: it has none of this name. */
+struct runtime_symbol {
+    uint64_t address, size;
+    uint64_t word; /* the first bytes there, as the file has them */
+};
+
+struct runtime_process {
+    struct memory *memory;
+    struct runtime_symbol symbols[RUNTIME_SYMBOLS];
+    const char *file; /* the end of the path of the file with the first symbol */
+};
+
+struct runtime_thread {
+    pid_t tid; /* as the process itself counts */
+};
+
+struct runtime_frames; /* where a reader puts frames: opaque */
+
+/* A runtime. All functions but read() may be asked before there is memory. */
+struct runtime {
+    const char *name;
+    const char *const *symbols;  /* NULL ends them; at most RUNTIME_SYMBOLS */
+    const char *const *replaces; /* functions of the machine's stack; the first is symbols[1] */
+    /* 0; -ENOTSUP: this version is not known, which read() says. */
+    int (*open)(const struct runtime_process *process, void **ret_state);
+    void (*close)(void *state);
+    void (*read)(void *state, const struct runtime_process *process,
+                 const struct runtime_thread *thread, struct runtime_frames *ret);
+};
+
+/* Puts the next frame. False: there is no room for more. */
+bool runtime_put(struct runtime_frames *frames, const char *function, const char *file,
+                 uint32_t line);
+void runtime_end_group(struct runtime_frames *frames);
+void runtime_unread(struct runtime_frames *frames, const char *what);
+
+/* ---- for the unwinder ---- */
+
+struct runtimes; /* of one process: opaque */
+
+int runtimes_open(struct runtimes **ret);
+void runtimes_close(struct runtimes *r); /* NULL is allowed */
+/* Looks at the symbols of a file that the process has mapped. bias: of addresses to its own. */
+void runtimes_add(struct runtimes *r, Elf *elf, uint64_t bias, const char *name);
+/* Whether a runtime was found, whose memory has to be read. */
+bool runtimes_any(const struct runtimes *r);
+/* Owns the descriptors from here on: /proc/PID/mem and /proc/PID/pagemap. */
+void runtimes_set_memory(struct runtimes *r, int mem, int pagemap);
+/* Reads the frames of a thread that waits, before it is unwound. */
+void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
+                   struct runtime_answer *ret);
+
+/* The name of the function that an address lies in; "": not known. */
+typedef void (*runtimes_name_fn)(void *ctx, uint64_t address, char *ret, size_t size);
+/* Says in whose places the frames stand. */
+void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
+                    runtimes_name_fn name, void *ctx, struct runtime_answer *answer);
+
+/* Reads a thread's frames by one row, without a program's files, for tests. */
+void runtime_read(const struct runtime *row, const struct runtime_process *process,
+                  const struct runtime_thread *thread, struct runtime_answer *ret);
+
+extern const struct runtime runtime_python;
+
+#endif
