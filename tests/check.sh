@@ -5,12 +5,14 @@
 # sources it and has the packages and the builds (here, jobs, packages_*, need, configure, compile,
 # build_*). How a group runs is in tests/check/.
 #
-# Groups run in lanes, one beside the other, for most tests wait more than they compute. Three have
+# Groups run in lanes, one beside the other, for most tests wait more than they compute. Four have
 # the tests that compare times and counts with the kernel's, one test at a time in each: those of
-# eBPF, with gcc and then with sanitizers; those of the command line; and, behind what reads files,
-# those of the command line with sanitizers. The others have a lower priority, and so have the
-# builds: what computes, what an ordinary user sees, and what mostly waits, for programs of others;
-# guests use what all leave. A failing group does not stop the next.
+# eBPF, with gcc and then with sanitizers; those of the command line; the cases, and what talks over
+# sockets; and, behind what reads files, those of the command line with sanitizers. The others have a
+# lower priority, and so have the builds: what computes, what an ordinary user sees, and what mostly
+# waits, for programs of others; guests use what all leave. A failing group does not stop the next.
+# The whole takes as long as its longest lane, or as all that is computed, divided by the processors:
+# docs/hacking/28-test.md says what a test may take of either.
 
 for part in results lanes guests; do
     # shellcheck source=/dev/null
@@ -22,7 +24,7 @@ low_priority=10 # of lanes that may wait; guests' is 15
 # The rest: everything but the eBPF and command-line tests, which want the machine
 # for themselves, the thread-sanitizer tests, which have a build of their own, and tests that ./dev attack runs
 # alone and others contain.
-quick=(--no-suite bpf --no-suite cli --no-suite wine --no-suite python --no-suite page --no-suite pmda
+quick=(--no-suite bpf --no-suite cli --no-suite cases --no-suite peers --no-suite wine --no-suite python --no-suite page --no-suite pmda
     --no-suite tsan --no-suite abi --no-suite attack)
 # Documents, the catalog's facts, the headers and what the kernel makes of a wait do not change with
 # a sanitizer: once is enough. Files are read by an ordinary user as by root, and without eBPF.
@@ -247,7 +249,9 @@ command_check() {
     start_builds
     start_lane 0 "command line tests" "suite cli --no-suite files"
     start_lane 0 "command line tests: files" "suite files --no-suite unit" \
-        "sanitizers: command line" "sanitized 1 --suite cli --no-suite facts"
+        "sanitizers: command line" "sanitized 1 --suite cli --suite peers --no-suite facts"
+    start_lane 0 "cases whose truth is known" "suite cases" \
+        "exporter and client" "suite peers"
     start_lane "$low_priority" "unit, layout and document tests" group_quick \
         "ABI of the libraries" "suite abi" \
         "style and headers" group_style \

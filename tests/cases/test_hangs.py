@@ -44,7 +44,7 @@ class Hangs(House):
         _, numbers = self.start("hangs", way, folder)
         if not numbers:
             self.skipTest(f"{way}: the kernel lacks what it needs")
-        _, (honest, _, _) = self.start("zombie_leader")
+        _, (honest, _, _) = self.start("zombie_leader", "quiet")
         time.sleep(0.2)
         return numbers[0], honest
 
