@@ -17,7 +17,7 @@ int metrics_take_names(struct cli_parser *parser, void *target);
 #define METRICS_ROWS(type, member)                                                                          \
     {0, "names", "NAMES", "prcb (the default), node: as node_exporter names them, windows: as\n"            \
                           "windows_exporter; several with commas",                                          \
-     .kind = CLI_TAKE, .at = offsetof(type, member), .take = metrics_take_names,                            \
+     .at = offsetof(type, member), .take = metrics_take_names,                            \
      .choices = "prcb node windows"},                                                                       \
     {0, "per-cpu", NULL, "each processor separately, too", .kind = CLI_BITS,                                \
      METRICS_AT(type, member, optional), .min = METRICS_PER_CPU},                                           \

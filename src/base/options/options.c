@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "options.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "array.h"
-#include "comm.h"
 #include "number.h"
-#include "pid_ns.h"
 #include "text.h"
 
 /* The kinds of words that next() finds. */
@@ -242,140 +235,14 @@ void cli_warn(const struct cli_command *command, const char *format, ...)
     va_end(args);
 }
 
-int cli_parse_seconds(const char *text, uint64_t *ret_ns)
-{
-    uint64_t ns = 0, unit = 1000000000;
-    const char *at = text;
-
-    if (!isdigit((unsigned char)*at) && *at != '.')
-        return -EINVAL;
-    for (; isdigit((unsigned char)*at); at++) {
-        ns = ns * 10 + (uint64_t)(*at - '0') * 1000000000;
-        if (ns > UINT64_MAX / 100)
-            return -ERANGE;
-    }
-    if (*at == '.') {
-        if (!isdigit((unsigned char)at[1]))
-            return -EINVAL;
-        for (at++; isdigit((unsigned char)*at); at++) {
-            unit /= 10;
-            ns += (uint64_t)(*at - '0') * unit;
-        }
-    }
-    if (*at)
-        return -EINVAL;
-    *ret_ns = ns;
-    return 0;
-}
-
-static int parse_separator(const char *text, const char **ret)
-{
-    if (!strcmp(text, "\\t"))
-        text = "\t";
-    if (!*text)
-        return -EINVAL;
-    for (const char *at = text; *at; at++) {
-        if (isalnum((unsigned char)*at) || strchr("\"\n\r-_.", *at))
-            return -EINVAL;
-    }
-    *ret = text;
-    return 0;
-}
-
-static int parse_tier(const char *text, enum prcb_tier *ret)
-{
-    if (!strcmp(text, "daemon"))
-        *ret = PRCB_TIER_DAEMON;
-    else if (!strcmp(text, "bpf"))
-        *ret = PRCB_TIER_BPF;
-    else if (!strcmp(text, "perf"))
-        *ret = PRCB_TIER_PERF;
-    else
-        return -EINVAL;
-    return 0;
-}
-
-/* Adds the processes whose name, as ps and pgrep have it, is the word, without this one. Returns
- * how many, or -errno. */
-static int add_named(const char *word, struct cli_ids *ids, struct prcb_error *err)
-{
-    int found = check_proc_numbers(err);
-    DIR *folder = found ? NULL : opendir("/proc");
-    struct dirent *entry;
-
-    while (folder && found >= 0 && (entry = readdir(folder))) {
-        char name[32];
-        uint64_t id;
-
-        if (number_parse(entry->d_name, 1, INT_MAX, &id) || (pid_t)id == getpid() ||
-            !comm_read((pid_t)id, (pid_t)id, name, sizeof(name)))
-            continue;
-        /* The kernel keeps 15 bytes of it. */
-        if (!strncmp(name, word, 15) && (strlen(word) <= 15 ? !name[strlen(word)] : true))
-            found = array_append(ids->ids, ids->count, (pid_t)id) ? -ENOMEM : found + 1;
-    }
-    if (folder)
-        closedir(folder);
-    return found;
-}
-
-int cli_add_process(const char *word, struct cli_ids *ids, struct prcb_error *err)
-{
-    uint64_t id;
-    int found;
-
-    if (!number_parse(word, 1, INT_MAX, &id))
-        return array_append(ids->ids, ids->count, (pid_t)id) ? -ENOMEM : 1;
-    found = word[strspn(word, "-+.0123456789")] ? add_named(word, ids, err) : -EINVAL;
-    ids->named |= found > 0;
-    return found;
-}
-
-/* Takes numbers, with commas, blanks or line ends between them, as pgrep prints them; for
- * processes also names. */
-static int parse_ids(const struct cli_command *command, const char *option, const char *what,
-                     const char *text, struct cli_ids *ids)
-{
-    char *copy = strdup(text), *at = copy, *word;
-    bool names = !strcmp(what, "process");
-    struct prcb_error err;
-    int status = CLI_OK, found;
-
-    if (!copy)
-        return cli_error(command, "out of memory");
-    while (*copy && strchr("\n ", copy[strlen(copy) - 1]))
-        copy[strlen(copy) - 1] = '\0';
-    while (status == CLI_OK && (word = strsep(&at, ", \n"))) {
-        found =
-            names || !word[strspn(word, "0123456789")] ? cli_add_process(word, ids, &err) : -EINVAL;
-        if (found == -ENOMEM)
-            status = cli_error(command, "out of memory");
-        else if (found == -EINVAL)
-            status = cli_usage_error(command, "%s '%s': '%s' is not a %s number%s", option, text,
-                                     word, what, names ? " or name" : "");
-        else if (found < 0)
-            status = cli_error(command, "%s '%s': %s", option, text, err.text);
-        else if (!found)
-            status =
-                cli_usage_error(command, "%s '%s': no process is called '%s'", option, text, word);
-    }
-    free(copy);
-    return status;
-}
-
 /* ---- options as their rows say ---- */
 
-#define YEAR_NS (366ull * 86400 * 1000000000)
-
-#define SHOWN 32
-
-/* Writes "-j", or "--json" if there is no letter. */
-static const char *shown(const struct cli_option *option, char *ret)
+const char *cli_shown(const struct cli_option *option, char *ret)
 {
     if (option->letter)
-        snprintf(ret, SHOWN, "-%c", option->letter);
+        snprintf(ret, CLI_SHOWN, "-%c", option->letter);
     else
-        snprintf(ret, SHOWN, "--%s", option->name);
+        snprintf(ret, CLI_SHOWN, "--%s", option->name);
     return ret;
 }
 
@@ -383,24 +250,12 @@ int cli_parse_number(const struct cli_parser *parser, uint64_t *ret)
 {
     const struct cli_option *option = parser->option;
     int result = number_parse(parser->value, option->min, option->max, ret);
-    char name[SHOWN];
+    char name[CLI_SHOWN];
 
     if (result)
         return cli_usage_error(parser->command,
                                "%s '%s': must be a number from %" PRIu64 " to %" PRIu64,
-                               shown(option, name), parser->value, option->min, option->max);
-    return CLI_OK;
-}
-
-static int take_form(struct cli_parser *parser, struct cli_form *ret)
-{
-    char before[SHOWN], now[SHOWN];
-
-    if (ret->option && ret->number != parser->option->min)
-        return cli_usage_error(parser->command, "%s and %s exclude each other: choose one",
-                               shown(ret->option, before), shown(parser->option, now));
-    ret->number = parser->option->min;
-    ret->option = parser->option;
+                               cli_shown(option, name), parser->value, option->min, option->max);
     return CLI_OK;
 }
 
@@ -410,9 +265,11 @@ static int take_option(struct cli_parser *parser, void *target)
     const struct cli_command *command = parser->command;
     const char *value = parser->value;
     void *at = (char *)target + option->at;
-    char name[SHOWN];
+    char name[CLI_SHOWN];
 
-    shown(option, name);
+    if (option->take)
+        return option->take(parser, at);
+    cli_shown(option, name);
     switch (option->kind) {
     case CLI_FLAG:
         *(bool *)at = true;
@@ -430,32 +287,9 @@ static int take_option(struct cli_parser *parser, void *target)
                                    name, value, option->max);
         return CLI_OK;
     case CLI_NUMBER:
-        return cli_parse_number(parser, at);
-    case CLI_SECONDS:
-        if (cli_parse_seconds(value, at) || !*(uint64_t *)at || *(uint64_t *)at > YEAR_NS)
-            return cli_usage_error(command,
-                                   "%s '%s': must be a number of seconds above 0 and below a year",
-                                   name, value);
-        return CLI_OK;
-    case CLI_IDS:
-        return parse_ids(command, name, option->what, value, at);
-    case CLI_TIER:
-        if (parse_tier(value, at) || (option->max && *(enum prcb_tier *)at > option->max))
-            return cli_usage_error(command, "%s '%s': must be %sbpf or perf", name, value,
-                                   option->max ? "" : "daemon, ");
-        return CLI_OK;
-    case CLI_VALUES:
-        if (parse_separator(value, &((struct cli_form *)at)->separator))
-            return cli_usage_error(
-                command, "%s '%s': cannot separate values; use for instance , or ; or '\\t'", name,
-                value);
-        return take_form(parser, at);
-    case CLI_FORM:
-        return take_form(parser, at);
-    case CLI_TAKE:
         break;
     }
-    return option->take(parser, at);
+    return cli_parse_number(parser, at);
 }
 
 /* Returns the exit code after help or the version was printed: a failure only if it could not be

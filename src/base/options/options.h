@@ -21,19 +21,13 @@
 
 struct cli_parser;
 
-/* The type of an option's argument, and of the variable at its place. */
+/* The type of an option's argument, and of the variable at its place; others have a .take. */
 enum cli_kind {
-    CLI_FLAG,    /* bool: true */
-    CLI_BITS,    /* unsigned: the bits .min are set */
-    CLI_TEXT,    /* const char *: at most .max bytes (0: any); with .what it may not be empty, and
-                    .what says what then is */
-    CLI_NUMBER,  /* uint64_t: from .min to .max */
-    CLI_SECONDS, /* uint64_t, nanoseconds: above 0, below a year */
-    CLI_IDS,     /* struct cli_ids: numbers of .what, added */
-    CLI_TIER,    /* enum prcb_tier: up to .max (0: any) */
-    CLI_FORM,    /* struct cli_form: becomes .min; there is one form of output */
-    CLI_VALUES,  /* the same, and the argument separates values */
-    CLI_TAKE,    /* .take looks at parser->value: CLI_OK or a status, after the error */
+    CLI_FLAG,   /* bool: true */
+    CLI_BITS,   /* unsigned: the bits .min are set */
+    CLI_TEXT,   /* const char *: at most .max bytes (0: any); with .what it may not be empty, and
+                   .what says what then is */
+    CLI_NUMBER, /* uint64_t: from .min to .max */
 };
 
 /* One option: parsing, --help and shell completion all come from the row. */
@@ -46,7 +40,9 @@ struct cli_option {
     size_t at; /* in the structure that cli_take_all fills */
     uint64_t min, max;
     const char *what;
-    int (*take)(struct cli_parser *parser, void *target); /* target: what lies at `at` */
+    /* Takes parser->value in place of .kind; target: what lies at `at`. Returns CLI_OK or, after
+     * the error, a status. */
+    int (*take)(struct cli_parser *parser, void *target);
     const char *choices; /* for completion, blanks between; @pid, @tid, @cpu or @folder for those */
 };
 
@@ -54,7 +50,7 @@ struct cli_option {
 struct cli_form {
     uint64_t number;                 /* 0: the default */
     const struct cli_option *option; /* that chose it */
-    const char *separator;           /* CLI_VALUES */
+    const char *separator;           /* of cli_take_values */
 };
 
 struct cli_command {
@@ -105,6 +101,17 @@ int cli_error(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void cli_warn(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Ways to take an argument, for .take, and the variable at its place. */
+int cli_take_seconds(struct cli_parser *, void *); /* uint64_t, nanoseconds: below a year, not 0 */
+int cli_take_ids(struct cli_parser *, void *);     /* struct cli_ids: numbers of .what, added */
+int cli_take_tier(struct cli_parser *, void *);    /* enum prcb_tier: up to .max (0: any) */
+int cli_take_form(struct cli_parser *, void *);    /* struct cli_form: becomes .min; there is one */
+int cli_take_values(struct cli_parser *, void *);  /* the same; the argument separates values */
+
+/* Writes the option as users do: "-j", or "--json" if there is no letter. Returns ret. */
+#define CLI_SHOWN 32
+const char *cli_shown(const struct cli_option *option, char *ret);
 
 /* Reads seconds with an optional fraction ("0.5"), as nanoseconds. 0 or -EINVAL / -ERANGE,
  * *ret_ns unchanged on failure. */

@@ -239,22 +239,22 @@ static int take_scale(struct cli_parser *parser, void *target)
 /* clang-format off */
 static const struct cli_option rows[] = {
     {0, "web.listen-address", "ADDRESS", "HOST:PORT, :PORT or unix:PATH; may be given more than once\n"
-     "(default " DEFAULT_ADDRESS ")", .kind = CLI_TAKE, AT(web_options), .take = take_address},
+     "(default " DEFAULT_ADDRESS ")", AT(web_options), .take = take_address},
     {0, "web.systemd-socket", NULL, "listen on the sockets that systemd passes", AT(web_options.systemd)},
     {0, "web.config.file", "FILE", "TLS and users, as other exporters have them", .kind = CLI_TEXT,
      AT(web_options.config_file)},
-    {0, "web.telemetry-path", "PATH", "where the figures are (default /metrics)", .kind = CLI_TAKE,
+    {0, "web.telemetry-path", "PATH", "where the figures are (default /metrics)",
      AT(web_options.telemetry_path), .take = take_path},
     METRICS_ROWS(struct exporter, options),
     {0, "cgroup-root", "PATH", "where cgroup version 2 is mounted", .kind = CLI_TEXT, AT(options.cgroup_root)},
     {0, "textfile", "FILE", "write the figures to FILE, for node_exporter", .kind = CLI_TEXT, AT(textfile),
      .what = "the file name is empty"},
-    {0, "textfile-interval", "SEC", "every SEC seconds (default 15)", .kind = CLI_SECONDS, AT(textfile_every)},
-    {0, "tier", "TIER", "daemon (the default), bpf or perf", .kind = CLI_TIER, AT(options.tier)},
+    {0, "textfile-interval", "SEC", "every SEC seconds (default 15)", .take = cli_take_seconds, AT(textfile_every)},
+    {0, "tier", "TIER", "daemon (the default), bpf or perf", .take = cli_take_tier, AT(options.tier)},
     {0, "replay", "FILE", "serve the readings in a file of `prcb export --record`", .kind = CLI_TEXT,
      AT(options.replay), .what = "the file name is empty"},
     {0, "replay-scale", "FACTOR", "play FACTOR seconds of the file per second (default 1; 0: its\n"
-     "last reading at once)", .kind = CLI_TAKE, AT(options.replay_scale), .take = take_scale},
+     "last reading at once)", AT(options.replay_scale), .take = take_scale},
     {0},
 };
 /* clang-format on */

@@ -288,9 +288,8 @@ static const struct cli_option options[] = {
     {'U', "username", "USER", "become USER, if started as root (default pcp)", .kind = CLI_TEXT,
      AT(user), .what = "the name is empty"},
     {'t', "tier", "TIER", "source of the figures: daemon (the default), bpf or perf",
-     .kind = CLI_TIER, AT(tier)},
-    {'D', "debug", "DEBUG", "PCP's diagnostics, see pmdbg(1)", .kind = CLI_TAKE,
-     .take = take_debug},
+     .take = cli_take_tier, AT(tier)},
+    {'D', "debug", "DEBUG", "PCP's diagnostics, see pmdbg(1)", .take = take_debug},
     {0},
 };
 

@@ -45,10 +45,10 @@ static const struct cli_option options[] = {
     CPU_CHOICE_OPTIONS,
     {0, "nt", NULL, "the members of SYSTEM_PROCESSOR_PERFORMANCE_INFORMATION, in 100 ns", AT(nt)},
     {'x', "csv", "SEP", "a line of values per processor, with SEP between them ('\\t': a tab)",
-     .kind = CLI_VALUES, AT(form), .min = FORMAT_CSV},
+     .take = cli_take_values, AT(form), .min = FORMAT_CSV},
     {'j', "json", NULL, "one JSON document, of one interval",
-     .kind = CLI_FORM, AT(form), .min = FORMAT_JSON},
-    {0, "ndjson", NULL, "JSON, one line per interval", .kind = CLI_FORM, AT(form), .min = FORMAT_NDJSON},
+     .take = cli_take_form, AT(form), .min = FORMAT_JSON},
+    {0, "ndjson", NULL, "JSON, one line per interval", .take = cli_take_form, AT(form), .min = FORMAT_NDJSON},
     {0},
 };
 /* clang-format on */

@@ -52,7 +52,7 @@ static int take_cpu(struct cli_parser *parser, void *target)
 /* clang-format off */
 static const struct cli_option options[] = {
     {0, "cpu", "N", "everything of processor N",
-     .kind = CLI_TAKE, .take = take_cpu, .max = UINT32_MAX},
+     .take = take_cpu, .max = UINT32_MAX},
     {0, "struct", "NAME",
      "all members of a structure of one processor (--cpu, or the one that\n"
      "crashed): KPRCB, PROCESSOR_POWER_STATE, KTHREAD, ...", .kind = CLI_TEXT, AT(show.structure)},

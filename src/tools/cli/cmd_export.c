@@ -41,9 +41,9 @@ static int take_format(struct cli_parser *parser, void *target)
 /* clang-format off */
 static const struct cli_option rows[] = {
     METRICS_ROWS(struct export_options, metrics),
-    {0, "format", "FORMAT", "text (the default) or openmetrics", .kind = CLI_TAKE, .take = take_format,
+    {0, "format", "FORMAT", "text (the default) or openmetrics", .take = take_format,
      .choices = "text openmetrics"},
-    {0, "for", "SEC", "count for SEC seconds (default 1)", .kind = CLI_SECONDS, AT(for_ns)},
+    {0, "for", "SEC", "count for SEC seconds (default 1)", .take = cli_take_seconds, AT(for_ns)},
     {0, "record", "FILE", "write each reading to FILE, too, for --replay", .kind = CLI_TEXT,
      AT(metrics.record), .what = "the file name is empty"},
     {0, "replay", "FILE", "print the last reading in FILE instead of this machine's", .kind = CLI_TEXT,
@@ -51,7 +51,7 @@ static const struct cli_option rows[] = {
     {'o', "output", "FILE", "write to FILE", .kind = CLI_TEXT, AT(output),
      .what = "the file name is empty"},
     {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",
-     .kind = CLI_TIER, AT(metrics.tier)},
+     .take = cli_take_tier, AT(metrics.tier)},
     {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", AT(verbose)},
     {0},
 };

@@ -227,17 +227,17 @@ static int take_structure(struct cli_parser *parser, void *target)
 }
 
 #define AT(member)   .at = offsetof(struct arguments, request.member)
-#define FORM(number) .kind = CLI_TAKE, .take = take_form, .min = number
+#define FORM(number) .take = take_form, .min = number
 /* clang-format off */
 static const struct cli_option options[] = {
     {0, "version", "V", "as of this version: a name (\"XP SP3\", 1909, \"Windows 11 22H2\"),\n"
                         "a version (6.1, \"early 6.0\") or a build (10.0.18362.295)",
      .kind = CLI_TEXT, AT(version)},
     {0, "arch", "A", "x86 or x64 (default: x64 where there is one)",
-     .kind = CLI_TAKE, .take = take_arch, .choices = "x86 x64"},
+     .take = take_arch, .choices = "x86 x64"},
     {'j', "json", NULL, "as JSON", AT(json)},
     {0, "diff", "V1 V2", "what was added, removed, moved and resized from V1 to V2",
-     .kind = CLI_TAKE, .take = take_diff, .min = FORM_DIFF},
+     .take = take_diff, .min = FORM_DIFF},
     {0, "header", NULL, "a C header: fixed-width types, explicit padding, static asserts", FORM(FORM_HEADER)},
     {0, "isf", NULL, "a volatility3 symbol table: the structure and all it points to", FORM(FORM_ISF)},
     {0, "all", NULL, "every distinct layout of STRUCT, or of all structures; with -j one line of\n"
@@ -246,7 +246,7 @@ static const struct cli_option options[] = {
     {0, "decode", "FILE", "bytes into values (\"-\": standard input)", FORM(FORM_DECODE)},
     {0, "encode", "FILE", "the reverse: JSON as --decode -j writes it into bytes", FORM(FORM_ENCODE)},
     {0, "offset", "N", "where in FILE the structure starts (--decode)",
-     .kind = CLI_TAKE, .take = take_offset},
+     .take = take_offset},
     {'o', "output", "FILE", "write the bytes here (--encode; default: standard output)",
      .kind = CLI_TEXT, AT(output)},
     {0},

@@ -60,7 +60,7 @@ static const struct cli_option options[] = {
                          "\"XP SP3\", 6.1, \"Windows 11 22H2\", 10.0.18362.295",
      .kind = CLI_TEXT, AT(version)},
     {0, "arch", "A", "x86 or x64 (default: x64 where there is one)",
-     .kind = CLI_TAKE, .take = take_arch, .choices = "x86 x64"},
+     .take = take_arch, .choices = "x86 x64"},
     {0, "raw", NULL, "with --as: the bytes, one structure after the other", AT(raw)},
     {'j', "json", NULL, "one JSON document; with --as all members and their offsets", AT(json)},
     {0},

@@ -63,29 +63,29 @@ static int take_rate(struct cli_parser *parser, void *target)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
     {'p', "pid", "PID[,PID]", "record these processes, and all that they start",
-     .kind = CLI_IDS, AT(targets.pids), .what = "process", .choices = "@pid"},
+     .take = cli_take_ids, AT(targets.pids), .what = "process", .choices = "@pid"},
     {'t', "tid", "TID[,TID]", "record these threads, and all that they start",
-     .kind = CLI_IDS, AT(targets.tids), .what = "thread", .choices = "@tid"},
+     .take = cli_take_ids, AT(targets.tids), .what = "thread", .choices = "@tid"},
     {0, "cgroup", "PATH", "record the threads that are in this cgroup directory and below it when\n"
                           "the recording begins, and all that they start; may be given several times",
-     .kind = CLI_TAKE, .take = stat_options_take_cgroup, AT(targets), .choices = "@folder"},
+     .take = stat_options_take_cgroup, AT(targets), .choices = "@folder"},
     {'a', "all", NULL, "record the whole system", AT(options.all)},
     {'e', "event", "NAME", "sample this event (default cpu-clock); prcb list names those there are",
      .kind = CLI_TEXT, AT(options.event)},
     {'F', "freq", "HZ", "take HZ samples per second on each processor (default 1000)",
-     .kind = CLI_TAKE, .take = take_rate, .min = 1, .max = MAX_HZ},
+     .take = take_rate, .min = 1, .max = MAX_HZ},
     {'c', "count", "PERIOD", "take a sample each PERIOD events (of cpu-clock: nanoseconds)",
-     .kind = CLI_TAKE, .take = take_rate, .min = 1, .max = INT64_MAX},
+     .take = take_rate, .min = 1, .max = INT64_MAX},
     {'g', "stacks", NULL, "with stacks: of samples kernel and user, by frame pointers; of waits of a\n"
                          "millisecond and longer the whole user stack", AT(options.stacks)},
     {'o', "output", "FILE", "record into FILE (default " DEFAULT_PATH ")",
      .kind = CLI_TEXT, AT(options.path)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
-                      "then ended with SIGTERM", .kind = CLI_SECONDS, AT(for_ns)},
+                      "then ended with SIGTERM", .take = cli_take_seconds, AT(for_ns)},
     {0, "no-switches", NULL, "leave out context switches", AT(no_switches)},
     {0, "no-wakers", NULL, "leave out who woke each thread", AT(no_wakers)},
     {0, "tier", "TIER", "use this source and no other: bpf or perf",
-     .kind = CLI_TIER, AT(options.tier), .max = PRCB_TIER_BPF},
+     .take = cli_take_tier, AT(options.tier), .max = PRCB_TIER_BPF},
     {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", AT(verbose)},
     {0},
 };

@@ -228,17 +228,17 @@ static int take_word(struct cli_parser *parser, void *target)
 }
 
 #define AT(member)   .at = offsetof(struct run, member)
-#define FORM(number) .kind = CLI_FORM, AT(form), .min = number
+#define FORM(number) .take = cli_take_form, AT(form), .min = number
 /* clang-format off */
 static const struct cli_option option_rows[] = {
     {0, "table", "NAME[,NAME]", "these tables only: functions, threads, waits, processors, timeline,\n"
                                    "stacks (of waits); or with -x: switches, each with who woke the thread",
-     .kind = CLI_TAKE, .take = take_tables, .choices = "functions threads waits processors timeline stacks switches"},
+     .take = take_tables, .choices = "functions threads waits processors timeline stacks switches"},
     {0, "top", "N", "the first N rows of a table (default 20 in tables, else all; 0: all)",
      .kind = CLI_NUMBER, AT(top), .max = UINT32_MAX},
     {'j', "json", NULL, "one JSON document", FORM(FORMAT_JSON)},
     {'x', "csv", "SEP", "a line of values per row, with SEP between them ('\\t': a tab)",
-     .kind = CLI_VALUES, AT(form), .min = FORMAT_CSV},
+     .take = cli_take_values, AT(form), .min = FORMAT_CSV},
     {0, "names", "WHOSE", "with --table switches: columns and units of Windows Performance Analyzer (wpa)",
      .kind = CLI_TEXT, AT(names), .choices = "wpa"},
     {0, "lines", NULL, "samples by line of source, with inlined functions, where debug information is\n"
@@ -253,17 +253,17 @@ static const struct cli_option option_rows[] = {
     {0, "firefox", NULL, "export threads with samples and waits for profiler.firefox.com", FORM(FORMAT_FIREFOX)},
     {0, "html", NULL, "one HTML file that needs nothing but a browser", FORM(FORMAT_HTML)},
     {0, "html-max", "SIZE", "its largest size (default 20M): the timeline is made coarser",
-     .kind = CLI_TAKE, .take = take_size},
+     .take = take_size},
     {0, "redact", NULL, "hash names in it, leave machine and command out", .kind = CLI_FLAG, AT(redact)},
     {0, "critical", "PID[:FROM-TO]", "what the time of this thread was spent on: its own work, or that of those\n"
                                      "it waited for; between these seconds of the recording",
-     .kind = CLI_TAKE, .take = take_critical},
+     .take = take_critical},
     {0, "diff", NULL, "what changed from the first recording to the second, per second of each", .kind = CLI_FLAG, AT(diff)},
     {0, "fail-if", "CONDITION", "with --diff: exit with 3 if it holds, as 'ready>+10%' or 'futex>5ms';\n"
-                                "may be given again", .kind = CLI_TAKE, .take = take_condition},
+                                "may be given again", .take = take_condition},
     {0, "ds", "BUFFER", "decode a Debug Store buffer that was saved instead", .kind = CLI_TEXT, AT(ds_path)},
     {0, "format", "N", "its records: PEBS format 0 to 6, or bts",
-     .kind = CLI_TAKE, .take = take_ds_format, .choices = "0 1 2 3 4 5 6 bts"},
+     .take = take_ds_format, .choices = "0 1 2 3 4 5 6 bts"},
     {'o', "output", "FILE", "write to FILE", .kind = CLI_TEXT, AT(output)},
     {0},
 };

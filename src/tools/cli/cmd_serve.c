@@ -54,9 +54,9 @@ struct run {
 static const struct cli_option option_rows[] = {
     STAT_TARGET_ROWS(offsetof(struct options, targets), "only", "only threads"),
     {'a', "all", NULL, "every thread of the system, or nothing: fail where that is not allowed", AT(targets.all)},
-    {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .kind = CLI_SECONDS, AT(delay_ns)},
-    {0, "history", "SEC", "the page shows the last SEC seconds (default 600)", .kind = CLI_SECONDS, AT(history_ns)},
-    {0, "for", "SEC", "end after SEC seconds", .kind = CLI_SECONDS, AT(targets.for_ns)},
+    {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .take = cli_take_seconds, AT(delay_ns)},
+    {0, "history", "SEC", "the page shows the last SEC seconds (default 600)", .take = cli_take_seconds, AT(history_ns)},
+    {0, "for", "SEC", "end after SEC seconds", .take = cli_take_seconds, AT(targets.for_ns)},
     {0, "port", "PORT", "of 127.0.0.1 (default: any that is free)",
      .kind = CLI_NUMBER, AT(address.port), .min = 1, .max = 65535},
     {0, "socket", "PATH", "a Unix socket that only you can reach, and no port",

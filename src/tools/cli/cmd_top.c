@@ -73,11 +73,11 @@ static int take_order(struct cli_parser *parser, void *target)
 static const struct cli_option option_rows[] = {
     STAT_TARGET_ROWS(offsetof(struct top_run_options, targets), "only", "only threads"),
     {'a', "all", NULL, "every thread of the system, or nothing: fail where that is not allowed", AT(targets.all)},
-    {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .kind = CLI_SECONDS, AT(delay_ns)},
+    {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .take = cli_take_seconds, AT(delay_ns)},
     {'g', "group", "GROUP", "rows are threads, processes, names, cgroups or causes",
-     .kind = CLI_TAKE, .take = take_group, .choices = "threads processes names cgroups causes"},
+     .take = take_group, .choices = "threads processes names cgroups causes"},
     {0, "sort", "KEY", "busy (the default), run, ready, wait, switches, for, pid, name, or a cause",
-     .kind = CLI_TAKE, .take = take_order, .choices = "busy run ready wait switches for pid name"},
+     .take = take_order, .choices = "busy run ready wait switches for pid name"},
     {'f', "filter", "WORDS", "only rows with all of these words: text, cause:futex, ready>5,\n"
                              "cgroup:TEXT, user:NAME, pid:N", .kind = CLI_TEXT, AT(filter), .what = "the filter is empty"},
     {'u', "user", "USER", "only processes of this user", .kind = CLI_TEXT, AT(user), .what = "the user's name is empty"},
@@ -89,7 +89,7 @@ static const struct cli_option option_rows[] = {
     {'n', "count", "N", "end after N intervals", .kind = CLI_NUMBER, AT(count), .min = 1, .max = UINT32_MAX},
     {0, "top", "N", "with -b: the first N rows only (0: all)", .kind = CLI_NUMBER, AT(rows), .max = UINT32_MAX},
     {0, "history", "SEC", "keep intervals of so long in memory, 64 MiB at most (default 600)",
-     .kind = CLI_SECONDS, AT(history_ns)},
+     .take = cli_take_seconds, AT(history_ns)},
 #ifdef HAVE_RECORD
     {'w', "write", "FILE", "append each interval to a recording; FILE is replaced. A directory: a file a\n"
                            "day, prcb-YYYY-MM-DD.db", .kind = CLI_TEXT, AT(write), .what = "the file name is empty"},

@@ -66,11 +66,11 @@ static const struct cli_option option_rows[] = {
     STAT_TARGET_ROWS(offsetof(struct options, targets), "report", "report every thread"),
     {'a', "all", NULL, "report every thread of the system", AT(targets.all)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine; default 5, a command: when it ends); a\n"
-                      "command that still runs is then ended with SIGTERM", .kind = CLI_SECONDS, AT(targets.for_ns)},
+                      "command that still runs is then ended with SIGTERM", .take = cli_take_seconds, AT(targets.for_ns)},
     {'j', "json", NULL, "one JSON document, with all processes and stacks",
-     .kind = CLI_FORM, AT(targets.form), .min = WHY_JSON},
+     .take = cli_take_form, AT(targets.form), .min = WHY_JSON},
     {0, "folded", NULL, "folded stacks for flame graphs; the number is nanoseconds",
-     .kind = CLI_FORM, AT(targets.form), .min = WHY_FOLDED},
+     .take = cli_take_form, AT(targets.form), .min = WHY_FOLDED},
     {0, "chain", NULL, "which thread waits for which now: mutexes, their holders, what these wait for,\n"
                        "deadlocks; at one moment, after --for (default 0.1 s)", AT(chain)},
     {0, "owners", NULL, "say who held the kernel's own locks, too: attaches programs to them", AT(owners)},

@@ -30,7 +30,7 @@ struct cpu_choice {
     {'P', "processor", "LIST", "the same, with mpstat's letter",                                   \
      .kind = CLI_TEXT, CPU_CHOICE_AT(list), .choices = "all @cpu"},                                \
     {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",            \
-     .kind = CLI_TIER, CPU_CHOICE_AT(tier)},                                                       \
+     .take = cli_take_tier, CPU_CHOICE_AT(tier)},                                                       \
     {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines", CPU_CHOICE_AT(verbose)}, \
     {0, "root", "DIR", "a recorded machine: the files of DIR/proc and DIR/sys",                    \
      .kind = CLI_TEXT, CPU_CHOICE_AT(root), .what = "the folder's name is empty",                  \

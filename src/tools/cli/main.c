@@ -37,7 +37,7 @@ static void print_choices(const struct cli_command *command, const char *word)
 
         if (strcmp(name, option->name) && !(option->letter == *name && !name[1]))
             continue;
-        if (option->kind == CLI_TIER)
+        if (option->take == cli_take_tier)
             puts(option->max ? "bpf perf" : "daemon bpf perf");
         else if (option->choices)
             puts(option->choices);

@@ -53,29 +53,31 @@ void stat_options_deinit(struct stat_options *options);
  * its struct stat_options. verb, every: for example "report", "report every thread". */
 /* clang-format off */
 #define STAT_TARGET_ROWS(base, verb, every)                                                        \
-    {'p', "pid", "PID[,PID]", verb " these processes, and all that they start", .kind = CLI_IDS,   \
-     .at = (base) + offsetof(struct stat_options, pids), .what = "process", .choices = "@pid"},    \
-    {'t', "tid", "TID[,TID]", verb " these threads, and all that they start", .kind = CLI_IDS,     \
-     .at = (base) + offsetof(struct stat_options, tids), .what = "thread", .choices = "@tid"},     \
+    {'p', "pid", "PID[,PID]", verb " these processes, and all that they start",                    \
+     .take = cli_take_ids, .at = (base) + offsetof(struct stat_options, pids), .what = "process",  \
+     .choices = "@pid"},                                                                           \
+    {'t', "tid", "TID[,TID]", verb " these threads, and all that they start",                      \
+     .take = cli_take_ids, .at = (base) + offsetof(struct stat_options, tids), .what = "thread",   \
+     .choices = "@tid"},                                                                           \
     {0, "cgroup", "PATH", every " in this cgroup directory and below it; may\n"                    \
                           "be given several times",                                                \
-     .kind = CLI_TAKE, .take = stat_options_take_cgroup, .at = (base), .choices = "@folder"},       \
+     .take = stat_options_take_cgroup, .at = (base), .choices = "@folder"},                        \
     {0, "unit", "UNIT", every " of this unit of systemd",                                          \
-     .kind = CLI_TAKE, .take = stat_options_take_unit, .at = (base)},                              \
-    {0, "container", "NAME", every " of this container: its name, or the\n"                         \
+     .take = stat_options_take_unit, .at = (base)},                                                \
+    {0, "container", "NAME", every " of this container: its name, or the\n"                        \
                              "beginning of its id",                                                \
-     .kind = CLI_TAKE, .take = stat_options_take_container, .at = (base)},                         \
-    {0, "pod", "NAME", every " of this pod of Kubernetes: NAME,\n"                                  \
+     .take = stat_options_take_container, .at = (base)},                                           \
+    {0, "pod", "NAME", every " of this pod of Kubernetes: NAME,\n"                                 \
                        "NAMESPACE/NAME or its uid",                                                \
-     .kind = CLI_TAKE, .take = stat_options_take_pod, .at = (base)}
+     .take = stat_options_take_pod, .at = (base)}
 #define STAT_TIER_ROW(base)                                                                        \
     {0, "tier", "TIER", "use this source of figures and no other: daemon, bpf or perf",            \
-     .kind = CLI_TIER, .at = (base) + offsetof(struct stat_options, tier)}
+     .take = cli_take_tier, .at = (base) + offsetof(struct stat_options, tier)}
 #define STAT_VERBOSE_ROW(base)                                                                     \
     {'v', "verbose", NULL, "where the kernel refuses an eBPF program, its verifier's last lines",  \
      .at = (base) + offsetof(struct stat_options, verbose)}
 #define STAT_MAX_THREADS_ROW(base)                                                                 \
-    {0, "max-threads", "N", "room for N threads at one time (default 16384,\nwith prcbd what the targets need)", .kind = CLI_NUMBER,  \
+    {0, "max-threads", "N", "room for N threads at one time (default 16384,\nwith prcbd what the targets need)", .kind = CLI_NUMBER,\
      .at = (base) + offsetof(struct stat_options, max_threads), .min = 1,                          \
      .max = 1u << 22 /* the most that prcb_open takes */}
 /* clang-format on */
