@@ -1294,6 +1294,22 @@ class Ends(Recording):
         self.assertFalse(report["complete"])
 
     @unittest.skipUnless(ROOT, "mounting needs root")
+    def test_disk_without_room_for_a_page(self):
+        self.record("--", "true")
+        folder = os.path.join(self.folder, "tiny")
+        os.mkdir(folder)
+        script = SMALL_DISK % "20k" + '"$2" report --html -o page.html "$3"; echo "status $?"; ls'
+        result = subprocess.run([*OWN_MOUNTS, script, "sh", folder, PRCB, self.path],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                                timeout=60, text=True)
+        if result.returncode == 99 or "unshare" in result.stderr:
+            self.skipTest("no mount of our own: " + result.stderr)
+        if "built without zlib" in result.stderr:
+            self.skipTest(result.stderr)
+        self.assertIn("No space left on device", result.stderr)
+        self.assertEqual(result.stdout, "status 1\n")  # and no part of it stays
+
+    @unittest.skipUnless(ROOT, "mounting needs root")
     def test_disk_without_room_for_a_beginning(self):
         folder = os.path.join(self.folder, "tiny")
         os.mkdir(folder)

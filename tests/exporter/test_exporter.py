@@ -352,6 +352,37 @@ class Arguments(Case):
             self.assertEqual(result.returncode, 1, args)
             self.assertIn(word, result.stderr)
 
+    def test_a_socket_of_somebody_else(self):
+        """Only what a killed exporter of the same user left is replaced, and only its own removed."""
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        path = folder + "/socket"
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(path)
+            other.listen()
+            result = self.run_it("--tier", "perf", "--web.listen-address", "unix:" + path)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("in use", result.stderr)
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+        if os.geteuid() == 0:
+            os.chown(path, 1, 1)
+            self.assertEqual(self.run_it("--tier", "perf", "--web.listen-address", "unix:" + path).returncode, 1)
+            self.assertTrue(os.path.exists(path))
+            os.chown(path, 0, 0)
+        with subprocess.Popen([EXPORTER, "--tier", "perf", "--web.listen-address=unix:" + path],
+                              stderr=subprocess.PIPE) as process:
+            def answers():
+                with socket.socket(socket.AF_UNIX) as probe:
+                    return not probe.connect_ex(path)
+            wait_for(answers, "an answer")
+            os.unlink(path)
+            with socket.socket(socket.AF_UNIX) as other:
+                other.bind(path)
+                process.terminate()
+                self.assertEqual(process.wait(DEADLINE), 0)
+                self.assertTrue(os.path.exists(path))
+
     def test_systemd_socket(self):
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))

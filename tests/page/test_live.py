@@ -329,9 +329,10 @@ class Crowds(unittest.TestCase):
         self.addCleanup(self.served.close)
 
     def test_strangers(self):
-        """Three hundred that keep a connection and show no token: others get in."""
+        """Five hundred that keep a connection and show no token, and more that come meanwhile: others get
+        in, and at once."""
         links = []
-        for _ in range(300):
+        for _ in range(500):
             try:
                 link = connect(self.served.port)
                 link.sendall(b"GET / HTTP/1.1\r\nX: ")
@@ -347,16 +348,29 @@ class Crowds(unittest.TestCase):
                         link.send(b"a")
                     except OSError:
                         pass
+
+        def knock():  # one after another, each of which says nothing
+            while not stop.is_set():
+                try:
+                    links.append(connect(self.served.port))
+                except OSError:
+                    pass
+                stop.wait(0.002)
+        knocking = threading.Thread(target=knock)
+        knocking.start()
         dripping = threading.Thread(target=drip)
         dripping.start()
         try:
+            began = time.monotonic()
             frames = Frames(self.served)
+            self.assertLess(time.monotonic() - began, 4)  # strangers' time is 5 s
             for _ in range(3):
                 frames.take()
             frames.close()
         finally:
             stop.set()
             dripping.join()
+            knocking.join()
             for link in links:
                 link.close()
 

@@ -38,11 +38,22 @@ void output_begin(struct output *output)
         output->error = errno;
 }
 
-int output_flush(struct output *output)
+/* Returns why a write has failed, which a stream does not remember: by one more byte, after which
+ * nothing more is written. */
+static int why_it_failed(FILE *stream)
 {
     errno = 0;
-    if ((fflush(output->stream) || ferror(output->stream)) && !output->error)
-        output->error = errno ? errno : EIO;
+    clearerr(stream);
+    return (putc('\n', stream) == EOF || fflush(stream)) && errno ? errno : EIO;
+}
+
+int output_flush(struct output *output)
+{
+    if (output->error)
+        return -output->error;
+    errno = 0;
+    if (fflush(output->stream) || ferror(output->stream))
+        output->error = errno ? errno : why_it_failed(output->stream);
     return -output->error;
 }
 
@@ -52,6 +63,8 @@ int output_close(struct output *output)
     if (output->path && fclose(output->stream) && !output->error)
         output->error = errno;
     output->stream = NULL;
+    if (output->error && output->created)
+        unlink(output->path);
     return -output->error;
 }
 

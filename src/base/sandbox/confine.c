@@ -15,7 +15,8 @@
 #include "calls.h"
 #include "sanitized.h"
 
-#define NOBODY 65534
+#define NOBODY  65534
+#define NUMBERS 0x7fff0000 /* of users whom no system has (systemd's list), 65,536 of them */
 
 int confine_descriptors(int keep)
 {
@@ -60,15 +61,17 @@ static int set_limits(const struct sandbox_limits *limits)
     return result;
 }
 
-/* A process that may become another user becomes nobody. In a user namespace nobody may not
- * exist: then only the user's own rights are left, without capabilities. */
+/* A process that may become another user becomes one that no other process is: whoever runs as
+ * nobody could end the child. In a user namespace there may be no such user, then nobody's rights
+ * are left, or no nobody either: then only the user's own, without capabilities. */
 static int drop_identity(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2] = {{0}};
+    uid_t own = NUMBERS + ((uid_t)getpid() & 0xffff);
 
     if (!geteuid() && !setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
-        setresuid(NOBODY, NOBODY, NOBODY))
+        setresuid(own, own, own) && setresuid(NOBODY, NOBODY, NOBODY))
         return -errno;
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (syscall(SYS_capset, &header, none))

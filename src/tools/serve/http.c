@@ -17,6 +17,7 @@
 #include "parts.h"
 
 #define CONNECTIONS   256
+#define NEWCOMERS     16 /* of these; when so few are free, the oldest stranger's is, too */
 #define STREAMS       32
 #define IDLE_SECONDS  10
 #define TOKEN_SECONDS 5 /* a connection has to show its token or cookie within this time */
@@ -35,7 +36,9 @@ struct event {
 struct guest {
     int fd; /* -1: the place is free */
     time_t since;
-    bool known; /* it had the token or the cookie */
+    uint64_t number; /* in the order in which they came */
+    bool known;      /* it had the token or the cookie */
+    bool leaves;
 };
 
 /* A reader of events. */
@@ -57,6 +60,7 @@ struct http {
     size_t bytes;
     struct stream *streams[STREAMS];
     struct guest guests[CONNECTIONS];
+    uint64_t guests_so_far;
 };
 
 static time_t now_s(void)
@@ -346,6 +350,27 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 /* ---- connections ------------------------------------------------------------------------------
  */
 
+/* Strangers may come as fast as they like: the oldest of them leaves its place to the next, who may
+ * be the owner of the token and says so at once. */
+static void make_place(struct http *h)
+{
+    struct guest *oldest = NULL;
+    size_t open = 0;
+
+    for (size_t i = 0; i < CONNECTIONS; i++) {
+        struct guest *guest = &h->guests[i];
+
+        open += guest->fd >= 0;
+        if (guest->fd >= 0 && !guest->known && !guest->leaves &&
+            (!oldest || guest->number < oldest->number))
+            oldest = guest;
+    }
+    if (open <= CONNECTIONS - NEWCOMERS || !oldest)
+        return;
+    shutdown(oldest->fd, SHUT_RDWR);
+    oldest->leaves = true;
+}
+
 static void notice(void *ctx, struct MHD_Connection *connection, void **state,
                    enum MHD_ConnectionNotificationCode code)
 {
@@ -360,10 +385,12 @@ static void notice(void *ctx, struct MHD_Connection *connection, void **state,
     }
     for (size_t i = 0; info && i < CONNECTIONS && !*state; i++) {
         if (h->guests[i].fd < 0) {
-            h->guests[i] = (struct guest){.fd = info->connect_fd, .since = now_s()};
+            h->guests[i] = (struct guest){
+                .fd = info->connect_fd, .since = now_s(), .number = ++h->guests_so_far};
             *state = &h->guests[i];
         }
     }
+    make_place(h);
 }
 
 /* Ends strangers' connections: a client that shows no token and sends a byte now and then must
