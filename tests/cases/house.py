@@ -144,6 +144,19 @@ class House(unittest.TestCase):
         self.prcb(tier, "record", "-o", path, *arguments)
         return json.loads(self.prcb(tier, "report", "-j", path))
 
+    def both(self, tier, command, stat=(), record=()):
+        """Of one run of a command, with these options: the accounts' rows by thread, the recording's document, its
+        path, and what the command printed."""
+        folder = self.folder(tier)
+        accounts, recording = os.path.join(folder, "accounts"), os.path.join(folder, "recording")
+        printed = self.prcb(tier, "stat", "-j", "--tier", tier, "-o", accounts, *stat, "--", PRCB, "record",
+                            "-o", recording, *record, "--", *command)
+        with open(accounts, encoding="utf-8") as file:
+            rows = {row["tid"]: row for row in json.load(file)["threads"]}
+        report = json.loads(self.prcb(tier, "report", "-j", recording))
+        self.assertEqual(report["facts"]["switch_source"], {"bpf": "eBPF", "daemon": "prcbd"}[tier])
+        return rows, report, recording, printed
+
     def top(self, tier, *arguments):
         """The tables of prcb top -b."""
         return self.prcb(tier, "top", "-b", "--tier", tier, *arguments)

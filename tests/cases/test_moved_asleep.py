@@ -4,11 +4,9 @@
 
 Witness: the thread, which measures by its own clocks how long it was off the processor while it was able to run. The
 kernel's own run-queue delay says that what is meant did happen: it has whole sleeps in it."""
-import json
-import os
 import unittest
 
-from house import PROGRAMS, House, on_tiers
+from house import House, on_tiers
 
 MS = 1_000_000
 SLACK = 20 * MS  # between the thread's clock and the switch, of all sleeps together
@@ -24,29 +22,36 @@ class MovedAsleep(House):
             self.skipTest("this kernel counts no sleep as run-queue delay (it does from Linux 6.12 on)")
         return counted, able, asked
 
-    def stat(self, tier, *options):
-        output = self.prcb(tier, "stat", "-j", "--tier", tier, *options, "--",
-                           os.path.join(PROGRAMS, "moved_asleep"), 8, 100)
-        _, line, document = output.splitlines()
-        row = next(row for row in json.loads(document)["threads"] if row["comm"] == "sleeper")
-        return self.told(line), row, next(wait["ns"] for wait in row["waits"] if wait["cause"] == "sleep")
+    def both(self, tier, *options):
+        """What the thread measured, what the accounts say of it, and a recording of the same run, made without
+        wakers, if these options do not ask for them."""
+        rows, report, _, printed = super().both(tier, [self.program("moved_asleep"), 8, 100], options,
+                                                [] if options else ["--no-wakers"])
+        row = next(row for row in rows.values() if row["comm"] == "sleeper")
+        recorded = next(thread for thread in report["threads"] if thread["tid"] == row["tid"])
+        return self.told(printed.splitlines()[1]), row, recorded
+
+    def slept(self, row):
+        return next(wait["ns"] for wait in row["waits"] if wait["cause"] == "sleep")
 
     @on_tiers("bpf", "daemon")
     def test_ready_is_what_the_thread_measured(self, tier):
-        (counted, able, asked), row, slept = self.stat(tier)
-        self.assertLess(row["ready_ns"], able + SLACK, row)
-        # What follows a wait whose end was not seen is in the wait, and said.
-        self.assertGreater(row["ready_ns"] + row["wait_ns"], able + asked - SLACK, row)
-        self.assertGreaterEqual(slept, asked, row)
-        self.assertLess(slept, asked + able + SLACK, row)
+        (counted, able, asked), row, recorded = self.both(tier)
+        for told in row, recorded:
+            self.assertLess(told["ready_ns"], able + SLACK, told)
+            # What follows a wait whose end was not seen is in the wait, and said.
+            self.assertGreater(told["ready_ns"] + told["wait_ns"], able + asked - SLACK, told)
+        self.assertGreaterEqual(self.slept(row), asked, row)
+        self.assertLess(self.slept(row), asked + able + SLACK, row)
         self.assertGreaterEqual(row["unclear_wakes"], 1, (counted, row))
 
     @on_tiers("bpf", "daemon")
     def test_with_wakers_nothing_is_unclear(self, tier):
-        (_, able, asked), row, slept = self.stat(tier, "--by-whom")
-        self.assertLess(abs(row["ready_ns"] - able), SLACK, row)
-        self.assertLess(abs(slept - asked), SLACK, row)
+        (_, able, asked), row, recorded = self.both(tier, "--by-whom")
+        self.assertLess(abs(self.slept(row) - asked), SLACK, row)
         self.assertEqual(row["unclear_wakes"], 0, row)
+        for told in row, recorded:
+            self.assertLess(abs(told["ready_ns"] - able), SLACK, told)
 
     @on_tiers("bpf", "daemon")
     def test_of_a_thread_that_sleeps_already(self, tier):

@@ -8,9 +8,8 @@ import json
 import os
 import unittest
 
-import house
+from house import NOBODY, ROOT, House, on_tiers
 from cpu_cgroup import CpuCgroup
-from house import NOBODY, PRCB, ROOT, House, on_tiers
 
 # Accounts read the clock of the run queues, recordings CLOCK_MONOTONIC: each switch by so much (docs/figures.md).
 CLOCKS_NS = 15_000
@@ -32,19 +31,6 @@ def steady(test):
 
 
 class Recordings(House):
-    def both(self, tier, program, *arguments):
-        """Of one run of a program: the accounts' rows by thread, the recording's document, its path, and what the
-        program printed."""
-        folder = self.folder(tier)
-        accounts, recording = os.path.join(folder, "accounts"), os.path.join(folder, "recording")
-        printed = self.prcb(tier, "stat", "-j", "--tier", tier, "-o", accounts, "--", PRCB, "record", "-o", recording,
-                            "--", self.program(program), *arguments)
-        with open(accounts, encoding="utf-8") as file:
-            rows = {row["tid"]: row for row in json.load(file)["threads"]}
-        report = json.loads(self.prcb(tier, "report", "-j", recording))
-        self.assertEqual(report["facts"]["switch_source"], {"bpf": "eBPF", "daemon": "prcbd"}[tier])
-        return rows, report, recording, [int(word) for word in printed.split()]
-
     def near(self, recorded, true, switches, what, unknown=0):
         """unknown: time that the recording says it has no record of."""
         self.assertLess(abs(recorded - true), 0.005 * true + switches * CLOCKS_NS + unknown, what)
@@ -79,7 +65,8 @@ class Recordings(House):
         cpus = sorted(os.sched_getaffinity(0))
         if len(cpus) < 2:
             self.skipTest("a thread can be moved where there are two processors; this has one")
-        rows, report, path, (ready, slept, other, victim) = self.both(tier, "moved", *cpus[:2], 5)
+        rows, report, path, printed = self.both(tier, [self.program("moved"), *cpus[:2], 5])
+        ready, slept, other, victim = (int(word) for word in printed.split())
         self.compare(rows, report)
         recorded = {row["tid"]: row for row in report["threads"]}[victim]
         for row in rows[victim], recorded:
@@ -101,7 +88,9 @@ class Recordings(House):
         if self.user_of(tier):
             os.chown(group.processes, NOBODY, NOBODY)
         before = group.throttled()[0]
-        rows, report, path, (ran, limited) = self.both(tier, "quota", group.processes, min(os.sched_getaffinity(0)), 1)
+        rows, report, path, printed = self.both(tier, [self.program("quota"), group.processes,
+                                                       min(os.sched_getaffinity(0)), 1])
+        ran, limited = (int(word) for word in printed.split())
         taken = group.throttled()[0] - before
         if taken < 100_000_000:
             self.skipTest(f"the quota took {taken} ns alone: others had the processor")

@@ -293,11 +293,9 @@ int prcb_move(__u64 *ctx)
     struct tag *tag = tag_of(task);
     bool asleep = task_delayed(task);
 
-    if (!tag)
+    if (!tag || !is_profiled(tag))
         return 0;
-    /* It waits to be moved, in a call of its own, and is woken as soon as it is. */
-    if (task->__state & TASK_UNINTERRUPTIBLE_ && tag->call.number == SETAFFINITY_CALL)
-        asleep = false;
+    asleep = asleep && !is_moving_itself(task, tag->call.number);
     head = is_move_noted(&tag->away, asleep) ? head_block() : NULL;
     if (head)
         note_move(&tag->away, asleep, clock_now(head));

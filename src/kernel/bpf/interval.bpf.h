@@ -52,7 +52,7 @@ struct away {
 /* These limits hold for an interval that ends: they are lengths. */
 struct limits {
     __u64 throttled; /* for how much of it a quota held the task back; NO_LIMIT: all, or unknown */
-    __u64 awake;     /* for how much of it the task can have been awake */
+    __u64 awake;     /* for how much of it the task can have been awake; 0: that is not known */
 };
 
 static __always_inline struct limits no_limits(void)
@@ -70,7 +70,8 @@ static __noinline __attribute__((unused)) int begin_throttled(struct away *away,
 
     if (prio < 0) {
         away->marks |= AWAY_BUDGET;
-        away->before = next_budget(task) ? growth(next_budget(task), clock) : NO_LIMIT;
+        away->before =
+            has_rq_clock() && next_budget(task) ? growth(next_budget(task), clock) : NO_LIMIT;
         return 0;
     }
     /* Nothing tells when a real-time group gets its next budget. */
@@ -109,6 +110,20 @@ static __always_inline bool is_move_noted(const struct away *away, bool asleep)
     return asleep || away->marks & AWAY_MOVED;
 }
 
+/* Tells whether a task that is moved while it is delayed waits for just that, in a call of its own:
+ * it is woken as soon as it is done. call: that it left its processor in. */
+static __always_inline bool is_moving_itself(struct task_struct *task, __s32 call)
+{
+    return task->__state & TASK_UNINTERRUPTIBLE_ && call == SETAFFINITY_CALL;
+}
+
+/* Tells whether the kernel counts a task as delayed while it sleeps, for it was moved before
+ * anybody looked. */
+static __always_inline bool has_moved_asleep(struct task_struct *task, __u32 state)
+{
+    return state != TASK_RUNNING_ && has_sched_info() && task->sched_info.last_queued;
+}
+
 /* asleep: task_delayed. now: by the stamps' clock. The kernel hands the task over from queue to
  * queue under their locks, and the switch in has the last one's: it sees what is stored here. */
 static __always_inline void note_move(struct away *away, bool asleep, __u64 now)
@@ -131,7 +146,7 @@ static __noinline __attribute__((unused)) int end_away(struct away *away, struct
     if (away->marks & AWAY_BUDGET)
         ret->throttled = away->before;
     if (away->marks & AWAY_MOVED)
-        ret->awake = away->awake == AWAKE_UNKNOWN ? 0 : growth(now, away->awake);
+        ret->awake = away->awake == AWAKE_UNKNOWN ? 0 : growth(now, away->awake) | 1;
     away->marks = 0;
     return 0;
 }
@@ -165,6 +180,13 @@ static __always_inline void close_interval(struct interval *interval, struct tas
     }
     interval->ready = least(ready + ((__u64)cause_is_ready(interval->cause) << 62), interval->ns);
     interval->wait = interval->ns - interval->ready;
+}
+
+/* Tells whether it was a wait whose end is not known: what came after it is in the wait. */
+static __always_inline bool is_unclear(const struct interval *interval)
+{
+    return !interval->limits.awake && interval->cause != PRCB_CAUSE_THROTTLED &&
+           !cause_is_ready(interval->cause);
 }
 
 #endif

@@ -20,6 +20,7 @@ char LICENSE[] SEC("license")
 /* These are set before load. */
 const volatile __u32 has_prev_state = 0; /* sched_switch passes prev_state (5.18) */
 const volatile __u32 has_wakers = 0;     /* switch records tell who woke the new thread */
+const volatile __u32 makes_anywhere = 0; /* task storage can be made under any lock (6.12) */
 
 struct chunk {
     __u8 bytes[PRCB_CHUNK_BYTES];
@@ -78,52 +79,39 @@ struct {
 /* Counts the streams of switch records. */
 __u32 stream = 0;
 
-/* Describes the lock a task waits for. */
-struct waited {
+/* Describes how a thread left its processor; what it was off for is decided when it comes back. */
+struct left {
+    __u64 time_ns; /* when; 0: it was not seen to, or it came back */
+    __u64 run_delay;
+    __u32 cause;
+    __s32 syscall;
+};
+
+/* Describes the last waking of a thread that has not got a processor since. It is stored by the
+ * one that wakes it, under its pi_lock, `told` last. */
+struct waking {
+    __u64 time_ns;
+    __u32 cpu, vector, tid, pid;
+    __u32 by;
+    __u32 told;
+    char comm[16];
+};
+
+/* Holds what is kept of a thread between its switches. One that has none, for lack of memory, is
+ * reported as if it had not been seen to leave. */
+struct thread {
+    __u32 stream; /* that saw it: between two streams it may have run unseen */
     struct waited_lock lock;
-    __u32 stream; /* that saw it begin: the end of a wait between two streams is not seen */
+    struct left left;
+    struct away away;
+    struct waking waking;
 };
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, int);
-    __type(value, struct waited);
-} locks SEC(".maps");
-
-/* Describes a thread that left its processor, by its number; what it was off for is decided when
- * it comes back. One that has ended is removed. Room is taken as threads leave: most of the
- * machine's that there may be never come. One that finds none is reported as if it had not been
- * seen to leave. */
-struct left {
-    struct away away;
-    __u64 time_ns; /* when; 0: it came back */
-    __u64 run_delay;
-    __u32 cause;
-    __u32 stream; /* that saw it */
-};
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __uint(max_entries, 262144);
-    __type(key, __u32);
-    __type(value, struct left);
-} threads_left SEC(".maps");
-
-/* Holds the last waking of each thread that has not got a processor since. Few are between the
- * two at any moment; the waking of one that finds no room is not known. */
-struct waking {
-    __u64 time_ns;
-    __u32 cpu, vector, tid, pid;
-    __u32 by;
-    __u32 stream; /* that saw it */
-    char comm[16];
-};
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct waking);
-} wakings SEC(".maps");
+    __type(value, struct thread);
+} threads SEC(".maps");
 
 static const __u32 zero = 0;
 
@@ -567,11 +555,22 @@ struct switch_record {
 #define SWITCH_USER_MODE 2u
 #define SWITCH_READY     4u
 
-static __always_inline struct waited_lock *lock_of(struct task_struct *task)
+/* Returns what is kept of a thread; NULL: nothing is. make: there shall be something. */
+static __always_inline struct thread *thread_of(struct task_struct *task, bool make)
 {
-    struct waited *waited = bpf_task_storage_get(&locks, task, NULL, 0);
+    struct thread *thread;
 
-    return waited && waited->stream == stream ? &waited->lock : NULL;
+    if (!make && !has_storage(task))
+        return NULL;
+    thread = bpf_task_storage_get(&threads, task, NULL, make ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+    if (thread && thread->stream != stream) {
+        thread->lock.lock = 0;
+        thread->left.time_ns = 0;
+        thread->away.marks = 0;
+        thread->waking.told = 0;
+        thread->stream = stream;
+    }
+    return thread;
 }
 
 /* Returns the clock of sched_info's stamps. old: the task that is leaving this processor. */
@@ -580,58 +579,42 @@ static __always_inline __u64 queue_clock(struct task_struct *old, __u64 now)
     return has_rq_clock() ? plain(old)->se.cfs_rq->rq->clock : now;
 }
 
-static __always_inline void note_leave(struct task_struct *old, __u32 cause, __u64 now)
+static __always_inline void note_leave(struct thread *thread, struct task_struct *old,
+                                       const struct call_seen *call, __u32 cause, __u64 now)
 {
-    struct left *left, fresh = {};
-    __u32 tid = old->pid;
-
-    if (cause == PRCB_CAUSE_EXIT) {
-        bpf_map_delete_elem(&threads_left, &tid);
-        return;
-    }
-    left = bpf_map_lookup_elem(&threads_left, &tid);
-    if (!left) {
-        bpf_map_update_elem(&threads_left, &tid, &fresh, BPF_NOEXIST);
-        left = bpf_map_lookup_elem(&threads_left, &tid);
-    }
-    if (!left)
-        return;
-    left->time_ns = now;
-    left->run_delay = has_sched_info() ? old->sched_info.run_delay : 0;
-    left->cause = cause;
-    left->stream = stream;
-    left->away.marks = 0;
+    thread->left.time_ns = now;
+    thread->left.run_delay = has_sched_info() ? old->sched_info.run_delay : 0;
+    thread->left.cause = cause;
+    thread->left.syscall = call->number;
+    thread->away.marks = 0;
     if (cause == PRCB_CAUSE_THROTTLED)
-        begin_throttled(&left->away, old, queue_clock(old, now));
+        begin_throttled(&thread->away, old, queue_clock(old, now));
 }
 
 /* Finds how long the thread that comes was ready, of the time that it was off; false: that is
- * not known. */
-static __always_inline bool note_come(struct task_struct *old, struct task_struct *new, __u64 now,
-                                      __u64 *ret)
+ * not known. thread: NULL: nothing is kept of it. */
+static __always_inline bool note_come(struct thread *thread, struct task_struct *old,
+                                      struct task_struct *new, __u64 now, __u64 *ret)
 {
     struct interval interval = {.ns = now, .limits = no_limits()};
     __u64 clock = queue_clock(old, now);
-    __u32 tid = new->pid;
-    struct left *left;
 
     if (!has_sched_info() || !has_rq_clock())
         return false;
     interval.run_delay = new->sched_info.run_delay;
-    left = bpf_map_lookup_elem(&threads_left, &tid);
-    if (left && left->time_ns && left->stream == stream) {
-        interval.cause = left->cause;
-        interval.run_delay = left->run_delay;
-        interval.ns = now - left->time_ns;
-        if (left->away.marks)
-            end_away(&left->away, new, clock, now, &interval.limits);
-        left->time_ns = 0;
+    if (thread && thread->away.marks)
+        end_away(&thread->away, new, clock, now, &interval.limits);
+    if (thread && thread->left.time_ns) {
+        interval.cause = thread->left.cause;
+        interval.run_delay = thread->left.run_delay;
+        interval.ns = now - thread->left.time_ns;
+        thread->left.time_ns = 0;
     } else if (!new->sched_info.last_queued) {
         return false;
     }
     close_interval(&interval, new, clock);
     *ret = interval.ready;
-    return true;
+    return !is_unclear(&interval);
 }
 
 /* Describes a switch, before there is room for its record, or where there is none: the next one
@@ -644,20 +627,27 @@ struct switch_seen {
     bool ready_known;
 };
 
+/* came: thread_of, of the new thread. */
 static __always_inline void see_switch(struct switch_seen *seen, struct task_struct *old,
-                                       struct task_struct *new, __u32 state)
+                                       struct task_struct *new, struct thread *came, __u32 state)
 {
+    struct thread *thread = old->pid ? thread_of(old, makes_anywhere) : NULL;
     __u32 restart = 0;
 
     seen->now = bpf_ktime_get_ns();
     seen->call.number = -1;
     seen->cause = PRCB_CAUSE_NONE;
-    if (old->pid) {
-        seen->cause =
-            classify(old, registers_of(old), new, state, lock_of(old), &restart, &seen->call);
-        note_leave(old, seen->cause, seen->now);
+    if (old->pid)
+        seen->cause = classify(old, registers_of(old), new, state, thread ? &thread->lock : NULL,
+                               &restart, &seen->call);
+    if (thread) {
+        note_leave(thread, old, &seen->call, seen->cause, seen->now);
+        /* One that could go on did not sleep: a wake that it had meanwhile ended no wait. That of
+         * a sleep may come before its switch out, and is kept. */
+        if (state == TASK_RUNNING_)
+            thread->waking.told = 0;
     }
-    seen->ready_known = new->pid &&note_come(old, new, seen->now, &seen->ready);
+    seen->ready_known = new->pid &&note_come(came, old, new, seen->now, &seen->ready);
 }
 
 static __always_inline void describe_threads(struct switch_record *record,
@@ -697,39 +687,26 @@ static __always_inline void describe_samples(struct switch_record *record,
     record->flags |= SWITCH_INDEX;
 }
 
-static __always_inline void describe_waker(struct switch_record *record, struct task_struct *new)
+/* came: thread_of, of the new thread. */
+static __always_inline void describe_waker(struct switch_record *record, struct thread *came)
 {
-    __u32 tid = new->pid;
-    struct waking *waking;
-
     record->waker_by = 0;
     if (!has_wakers)
         return;
-    waking = tid ? bpf_map_lookup_elem(&wakings, &tid) : NULL;
-    if (!waking || waking->stream != stream) {
+    if (!came || !came->waking.told) {
         record->woken_ns = 0;
         record->woken_cpu = record->waker_vector = record->waker_tid = record->waker_pid = 0;
         __builtin_memset(record->waker_comm, 0, sizeof(record->waker_comm));
         return;
     }
-    record->waker_by = waking->by;
-    record->woken_ns = waking->time_ns;
-    record->woken_cpu = waking->cpu;
-    record->waker_vector = waking->vector;
-    record->waker_tid = waking->tid;
-    record->waker_pid = waking->pid;
-    __builtin_memcpy(record->waker_comm, waking->comm, sizeof(record->waker_comm));
-    bpf_map_delete_elem(&wakings, &tid);
-}
-
-/* A thread that leaves and could go on did not sleep: a wake that it had meanwhile ended no wait.
- * That of a sleep may come before its switch out, and is kept. */
-static __always_inline void forget_waking(struct task_struct *old)
-{
-    __u32 tid = old->pid;
-
-    if (has_wakers && tid)
-        bpf_map_delete_elem(&wakings, &tid);
+    record->waker_by = came->waking.by;
+    record->woken_ns = came->waking.time_ns;
+    record->woken_cpu = came->waking.cpu;
+    record->waker_vector = came->waking.vector;
+    record->waker_tid = came->waking.tid;
+    record->waker_pid = came->waking.pid;
+    __builtin_memcpy(record->waker_comm, came->waking.comm, sizeof(record->waker_comm));
+    came->waking.told = 0;
 }
 
 SEC("prcb_tp/sched_switch")
@@ -740,13 +717,12 @@ int prcb_switch_record(__u64 *ctx)
     __u32 cpu = bpf_get_smp_processor_id();
     struct prcb_sample_slot *slot = bpf_map_lookup_elem(&slots, &cpu);
     void *ring = bpf_map_lookup_elem(&switch_ring, &zero);
+    struct thread *came = new->pid ? thread_of(new, false) : NULL;
     struct switch_seen seen = {};
     struct switch_record *record;
     __u64 size;
 
-    if (state == TASK_RUNNING_)
-        forget_waking(old);
-    see_switch(&seen, old, new, state);
+    see_switch(&seen, old, new, came, state);
     if (!slot || !ring)
         return 0;
     record = has_wakers ? bpf_ringbuf_reserve(ring, sizeof(*record), 0)
@@ -761,7 +737,7 @@ int prcb_switch_record(__u64 *ctx)
     record->pad = 0;
     describe_threads(record, &seen, old, new, state);
     describe_samples(record, slot);
-    describe_waker(record, new);
+    describe_waker(record, came);
     size = bpf_ringbuf_query(ring, BPF_RB_RING_SIZE);
     /* Waking the reader makes switches of its own, so it is not done before a quarter is in use. */
     bpf_ringbuf_submit(record, bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= size / 4
@@ -777,25 +753,23 @@ int prcb_record_contention_begin(__u64 *ctx)
     struct task_struct *task = bpf_get_current_task_btf();
     __u64 lock = ctx[0];
     __u32 flags = (__u32)ctx[1];
-    struct waited *waited;
+    struct thread *thread;
 
     if (flags & LCB_F_SPIN_)
         return 0;
-    waited = bpf_task_storage_get(&locks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (!waited)
-        return 0;
-    waited->stream = stream;
-    meet_lock(&waited->lock, task, lock, cause_of_lock(flags, is_own_mmap_lock(task, lock)));
+    thread = thread_of(task, true);
+    if (thread)
+        meet_lock(&thread->lock, task, lock, cause_of_lock(flags, is_own_mmap_lock(task, lock)));
     return 0;
 }
 
 SEC("prcb_tp/contention_end")
 int prcb_record_contention_end(__u64 *ctx)
 {
-    struct waited *waited = bpf_task_storage_get(&locks, bpf_get_current_task_btf(), NULL, 0);
+    struct thread *thread = thread_of(bpf_get_current_task_btf(), false);
 
-    if (waited && waited->lock.lock == ctx[0])
-        waited->lock.lock = 0;
+    if (thread && thread->lock.lock == ctx[0])
+        thread->lock.lock = 0;
     return 0;
 }
 
@@ -804,19 +778,78 @@ SEC("prcb_tp/sched_waking")
 int prcb_record_waking(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[0], *here = bpf_get_current_task_btf();
-    __u32 cpu = bpf_get_smp_processor_id(), key = cpu + 1, tid = task->pid;
-    struct prcb_processor_block *block = bpf_map_lookup_elem(&processor_map, &key);
-    struct waking waking = {.time_ns = bpf_ktime_get_ns(), .cpu = cpu, .stream = stream};
+    __u32 cpu = bpf_get_smp_processor_id(), key = cpu + 1;
+    struct prcb_processor_block *block;
+    struct waking *waking;
+    struct thread *thread;
 
     /* Nobody ends a sleep of his own. */
     if (task == here)
         return 0;
-    waking.by = by_here(block, here, &waking.vector);
-    if (waking.by == PRCB_BY_THREAD) {
-        waking.tid = here->pid;
-        waking.pid = here->tgid;
-        bpf_probe_read_kernel(waking.comm, sizeof(waking.comm), here->comm);
+    thread = thread_of(task, makes_anywhere);
+    if (!thread)
+        return 0;
+    waking = &thread->waking;
+    waking->told = 0;
+    waking->time_ns = bpf_ktime_get_ns();
+    waking->cpu = cpu;
+    waking->tid = waking->pid = 0;
+    block = bpf_map_lookup_elem(&processor_map, &key);
+    waking->by = by_here(block, here, &waking->vector);
+    __builtin_memset(waking->comm, 0, sizeof(waking->comm));
+    if (waking->by == PRCB_BY_THREAD) {
+        waking->tid = here->pid;
+        waking->pid = here->tgid;
+        ((__u64 *)waking->comm)[0] = ((const __u64 *)here->comm)[0];
+        ((__u64 *)waking->comm)[1] = ((const __u64 *)here->comm)[1];
     }
-    bpf_map_update_elem(&wakings, &tid, &waking, BPF_ANY);
+    if (is_move_noted(&thread->away, false))
+        note_move(&thread->away, false, waking->time_ns);
+    /* The exchange orders what is above before it. */
+    __sync_lock_test_and_set(&waking->told, 1);
+    return 0;
+}
+
+/* This is attached where the kernel moves tasks that sleep (6.12). */
+SEC("prcb_tp/sched_migrate_task")
+int prcb_record_move(__u64 *ctx)
+{
+    struct task_struct *task = (void *)ctx[0];
+    bool asleep = task_delayed(task);
+    struct thread *thread = thread_of(task, asleep);
+
+    if (!thread)
+        return 0;
+    asleep = asleep && !is_moving_itself(task, thread->left.syscall);
+    if (is_move_noted(&thread->away, asleep))
+        note_move(&thread->away, asleep, bpf_ktime_get_ns());
+    return 0;
+}
+
+/* Runs over all threads when a stream begins: marks those that the kernel moved while they sleep,
+ * and makes room for all where that cannot be done at their switches. */
+SEC("prcb_iter/task")
+int prcb_record_threads(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    struct thread *thread;
+    bool moved;
+
+    if (!task || !task->pid)
+        return 0;
+    moved = has_moved_asleep(task, task->__state);
+    if (!moved && makes_anywhere)
+        return 0;
+    thread = thread_of(task, true);
+    if (thread && moved)
+        note_move(&thread->away, true, 0);
+    return 0;
+}
+
+/* This is attached where there is no room made at switches. */
+SEC("prcb_tp/task_newtask")
+int prcb_record_newtask(__u64 *ctx)
+{
+    thread_of((void *)ctx[0], true);
     return 0;
 }

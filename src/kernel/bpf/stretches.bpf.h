@@ -75,8 +75,7 @@ static __always_inline void close_stretch(struct prcb_account_block *account,
     };
 
     interval.limits.awake &= awake_mask(account);
-    if (!interval.limits.awake)
-        account->unclear_wakes++;
+    account->unclear_wakes += is_unclear(&interval);
     run = least(run, elapsed);
     interval.ns = elapsed - run;
     close_interval(&interval, task, clock);

@@ -95,12 +95,6 @@ static __always_inline void count_untracked(struct prcb_head_block *head)
 
 /* ---- threads that exist already ---- */
 
-/* Tells whether the kernel counts it as delayed while it sleeps: see is_move_noted. */
-static __always_inline bool has_moved_asleep(struct task_struct *task, __u32 state)
-{
-    return state != TASK_RUNNING_ && has_sched_info() && task->sched_info.last_queued;
-}
-
 /* Guesses what an existing thread is doing, as far as can be seen from outside. leaving: one
  * that is on a processor, but not to run on, is taken to have left. Not inlined: it is called
  * often. */

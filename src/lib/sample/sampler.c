@@ -21,7 +21,6 @@
 #include "sized.h"
 
 #define MEMORY_DEFAULT (16u << 20)
-#define WAKINGS        16384 /* threads at once that were woken and have no processor yet */
 
 /* ---- opening ---- */
 
@@ -41,6 +40,9 @@ static void configure(struct prcb_sampler *s, const struct kernel_types *types)
     s->skeleton->rodata->has_prev_state = reports.prev_state;
     bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_begin, reports.locks);
     bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_end, reports.locks);
+    s->skeleton->rodata->makes_anywhere = reports.delays;
+    bpf_program__set_autoload(s->skeleton->progs.prcb_record_move, reports.delays);
+    bpf_program__set_autoload(s->skeleton->progs.prcb_record_newtask, !reports.delays);
     bpf_map__set_max_entries(s->skeleton->maps.memory, (__u32)(s->pool.bytes >> PRCB_CHUNK_SHIFT));
     bpf_map__set_max_entries(s->skeleton->maps.slots, (__u32)s->cpus);
     bpf_map__set_max_entries(s->skeleton->maps.signals, (__u32)s->cpus);
@@ -75,7 +77,6 @@ static int configure_wakers(struct prcb_sampler *s, int blocks, struct prcb_erro
     if (blocks < 0)
         return 0;
     s->skeleton->rodata->has_wakers = 1;
-    bpf_map__set_max_entries(s->skeleton->maps.wakings, WAKINGS);
     result = bpf_map__reuse_fd(s->skeleton->maps.processor_map, blocks);
     return result ? prcb_fail(err, result, "the processors' blocks: %s", strerror(-result)) : 0;
 }

@@ -16,7 +16,7 @@
 
 #define ROOM_DEFAULT (8u << 20) /* some 70,000 records of 120 bytes */
 #define ROOM_MOST    (1u << 30) /* sizes are powers of two */
-#define LINKS        4
+#define LINKS        6
 
 _Static_assert(sizeof(struct prcb_switch) == 112, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, cpu) == 16, "as the program writes it");
@@ -46,14 +46,15 @@ static uint64_t lost_now(const struct prcb_sampler *s)
     return lost;
 }
 
-/* Locks first: a wait that began before has no cause of its own. Wakings before switches, so that
- * no stretch that ends has lost its waker. */
+/* Locks first: a wait that began before has no cause of its own. Wakings and moves before switches,
+ * so that no stretch that ends has lost its waker. */
 static int attach(struct prcb_switches *w, struct prcb_error *err)
 {
     struct samples_bpf *skeleton = w->sampler->skeleton;
     struct bpf_program *const programs[] = {
         skeleton->progs.prcb_record_contention_end, skeleton->progs.prcb_record_contention_begin,
-        skeleton->progs.prcb_record_waking, skeleton->progs.prcb_switch_record};
+        skeleton->progs.prcb_record_newtask,        skeleton->progs.prcb_record_move,
+        skeleton->progs.prcb_record_waking,         skeleton->progs.prcb_switch_record};
 
     for (size_t i = 0; i < LINKS; i++) {
         if (!bpf_program__autoload(programs[i]))
@@ -64,6 +65,17 @@ static int attach(struct prcb_switches *w, struct prcb_error *err)
                              bpf_program__name(programs[i]), strerror(errno));
     }
     return 0;
+}
+
+/* What is kept of threads before they switch. */
+static int look_at_threads(struct prcb_switches *w, struct prcb_error *err)
+{
+    bool narrow = false;
+    int program = bpf_program__fd(w->sampler->skeleton->progs.prcb_record_threads);
+    int result = bpf_run_iterator(&narrow, program, 0, 0);
+
+    return result ? prcb_fail(err, result, "the threads cannot be looked at: %s", strerror(-result))
+                  : 0;
 }
 
 static int open_stream(struct prcb_switches *w, size_t bytes, struct prcb_error *err)
@@ -87,7 +99,8 @@ static int open_stream(struct prcb_switches *w, size_t bytes, struct prcb_error 
                             BPF_ANY))
         return prcb_fail(err, -errno, "the ring for switch records cannot be set: %s",
                          strerror(errno));
-    return attach(w, err);
+    result = attach(w, err);
+    return result ? result : look_at_threads(w, err);
 }
 
 int prcb_switches_open(struct prcb_sampler *s, size_t bytes, struct prcb_switches **ret,
