@@ -62,6 +62,7 @@ struct tag {
 #ifdef PRCB_CLIENTS
     __u32 top;  /* no profile from here on was ever used */
     __u64 cred; /* its credentials when it was last looked at by who may profile whom */
+    __u64 exec; /* when it became another program since, by the stamps' clock; 0: it did not */
 #else
     __u32 chosen;      /* the wait it is in stands for so many; 0: it was not chosen */
     __u64 chosen_base; /* its cause's ns when it began */
