@@ -3,15 +3,18 @@
 """What is blocked in the kernel is not idle: workers of io_uring, and threads in state D.
 
 Witness: /proc/PID/task/TID/stack and its state letter."""
+import contextlib
 import os
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
-from house import House, await_true, on_tiers, state_of
+from house import ROOT, House, await_true, on_tiers, state_of
 
 
 def kernel_stack(pid, tid):
@@ -72,6 +75,39 @@ class Blocked(House):
                          text, re.MULTILINE)
         self.assertTrue(told, text)
         self.assertEqual(int(told[1]), child)
+
+    @unittest.skipUnless(ROOT, "needs root: a network namespace")
+    @on_tiers("bpf")
+    def test_workers_of_the_kernel(self, tier):
+        """They remove network namespaces, and wait for RCU in state D, which makes the load average."""
+        process = subprocess.Popen(["sh", "-c", "while unshare -n true; do :; done"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        look = threading.Thread(target=self.look)
+        self.seen, self.looks, self.done = {}, 0, threading.Event()
+        look.start()
+        try:
+            text = self.prcb(tier, "stat", "--tier", tier, "-a", "--for", 1)
+        finally:
+            self.done.set()
+            look.join()
+        if sum(self.seen.values()) < 0.2 * self.looks:
+            self.skipTest(f"the kernel's threads were seldom in state D: {self.seen} of {self.looks} looks")
+        told = re.search(r"Kernel threads were blocked, not idle, for (\S+), (\S+) for \S+ of it; prcb why -a",
+                         text.replace("\n", " "))
+        self.assertTrue(told, (self.seen, self.looks, text))
+        self.assertTrue(any(comm.split("/")[0] == told[2].split("/")[0] for comm in self.seen), (told, self.seen))
+
+    def look(self):
+        """Which threads of the kernel are in state D, and how often."""
+        while not self.done.wait(0.01):
+            self.looks += 1
+            for name in os.listdir("/proc"):
+                if name.isdigit() and not os.path.exists(f"/proc/{name}/exe") and state_of(int(name)) == "D":
+                    comm = pathlib.Path(f"/proc/{name}/comm")
+                    with contextlib.suppress(OSError):
+                        comm = comm.read_text(encoding="ascii").strip()
+                        self.seen[comm] = self.seen.get(comm, 0) + 1
 
 
 if __name__ == "__main__":

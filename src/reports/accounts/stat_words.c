@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cause.h"
 #include "format.h"
 #include "held_words.h"
 #include "misses.h"
@@ -43,6 +44,8 @@ struct costs {
     uint64_t ready_counts[PRCB_CAUSE_MAX];
     uint64_t idle_ns; /* by design: in none of spent_ns */
     bool kernel_left_out;
+    uint64_t blocked_ns;               /* of kernel threads that are left out */
+    const struct account_row *blocked; /* the one that was for longest; NULL: none */
     const bool *shown; /* causes of which there may be a sentence */
     const struct stat_report *report;
 };
@@ -86,6 +89,26 @@ static void add_row(struct costs *costs, struct account_row *row)
     }
 }
 
+/* Returns for how long a kernel thread was blocked: neither without work nor in the midst of what
+ * it can be interrupted in. It counts in the load average then. */
+static uint64_t blocked_of(const struct account_row *row)
+{
+    uint64_t ns = 0;
+
+    for (uint32_t i = 0; i < row->now.cell_count; i++)
+        ns += cause_has(row->now.cells[i].cause, CAUSE_HELD) ? row->now.cells[i].spent_ns : 0;
+    return ns;
+}
+
+static void add_blocked(struct costs *costs, const struct account_row *row)
+{
+    uint64_t ns = blocked_of(row);
+
+    costs->blocked_ns += ns;
+    if (ns > (costs->blocked ? blocked_of(costs->blocked) : 0))
+        costs->blocked = row;
+}
+
 static int by_row_name(const void *left, const void *right, void *ctx)
 {
     return strcmp(stat_row_name(ctx, *(struct account_row *const *)left),
@@ -106,6 +129,8 @@ static int make_costs(const struct stat_report *report, struct costs *ret)
     for (size_t i = 0; i < count; i++) {
         if (!ret->kernel_left_out || view->rows[i]->kernel < view->rows[i]->threads)
             add_row(ret, view->rows[i]);
+        else
+            add_blocked(ret, view->rows[i]);
     }
     array_sort_r(ret->rows, ret->count, by_row_name, (void *)report);
     return 0;
@@ -382,6 +407,26 @@ static void write_idle(FILE *out, const struct costs *costs)
                 share, threads);
 }
 
+/* Says that kernel threads are left out, and what they were blocked for if that is a tenth of a
+ * thread all the time. */
+static void write_kernel(FILE *out, const struct costs *costs)
+{
+    char comm[FORMAT_CELL], time[FORMAT_CELL], most[FORMAT_CELL];
+    uint64_t count = costs->report->view->total.kernel;
+
+    fprintf(out, "(Thread time here is without the %" PRIu64 " kernel thread%s.)\n", count,
+            count == 1 ? "" : "s");
+    if (!costs->blocked || costs->blocked_ns * 100 < costs->report->wall_ns * SECOND_PERCENT)
+        return;
+    text_copy(TEXT_MARKS, stat_row_name(costs->report, costs->blocked), comm, sizeof(comm));
+    format_time(costs->blocked_ns, time, sizeof(time));
+    format_time(blocked_of(costs->blocked), most, sizeof(most));
+    fprintf(out,
+            "Kernel threads were blocked, not idle, for %s, %s for %s of it; prcb why -a shows "
+            "where.\n",
+            time, comm, most);
+}
+
 void stat_words_write(FILE *out, const struct stat_report *report, const bool *shown)
 {
     struct costs costs;
@@ -395,8 +440,7 @@ void stat_words_write(FILE *out, const struct stat_report *report, const bool *s
         write_sentences(out, &costs);
         write_idle(out, &costs);
         if (costs.kernel_left_out)
-            fprintf(out, "(Thread time here is without the %" PRIu64 " kernel thread%s.)\n",
-                    report->view->total.kernel, report->view->total.kernel == 1 ? "" : "s");
+            write_kernel(out, &costs);
     }
     free(costs.rows);
 }
