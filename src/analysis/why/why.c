@@ -572,10 +572,15 @@ static int by_cause(const void *left, const void *right)
     return (a->cause > b->cause) - (a->cause < b->cause);
 }
 
+/* What may be idling comes after what is not. */
 static int by_now(const void *left, const void *right)
 {
     const struct why_now *a = left, *b = right;
+    bool either_a = a->has_stack && a->stack.kind == PRCB_STACK_EITHER,
+         either_b = b->has_stack && b->stack.kind == PRCB_STACK_EITHER;
 
+    if (either_a != either_b)
+        return either_a ? 1 : -1;
     return a->ns != b->ns ? (a->ns < b->ns ? 1 : -1) : (a->tid > b->tid) - (a->tid < b->tid);
 }
 

@@ -148,7 +148,7 @@ struct why_process {
     uint64_t threads, wall_ns, run_ns, ready_ns, wait_ns, idle_ns, known_ns;
     struct why_cause *causes; /* by time that is not idling, longest first */
     size_t cause_count;
-    struct why_now *now; /* longest first */
+    struct why_now *now; /* those that cannot be idling first, longest first */
     size_t now_count;
     const struct why_doing *doings; /* borrowed until why_close */
     size_t doing_count;
