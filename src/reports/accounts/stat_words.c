@@ -46,7 +46,7 @@ struct costs {
     bool kernel_left_out;
     uint64_t blocked_ns;               /* of kernel threads that are left out */
     const struct account_row *blocked; /* the one that was for longest; NULL: none */
-    const bool *shown; /* causes of which there may be a sentence */
+    const bool *shown;                 /* causes of which there may be a sentence */
     const struct stat_report *report;
 };
 
