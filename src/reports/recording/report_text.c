@@ -105,13 +105,14 @@ static void print_head(const struct report *report, FILE *out)
         print_name(out, values[0]);
         fputs(": ", out);
     }
-    fprintf(out, "%" PRIu64 " samples of ", report->samples);
+    fprintf(out, "%" PRIu64 " sample%s of ", report->samples, report->samples == 1 ? "" : "s");
     print_name(out, values[1] ? values[1] : "?");
     fputs(" (", out);
     print_name(out, values[2] ? values[2] : "?");
     fprintf(out, ") in %s, %" PRIu64 " lost", time_text(report->span_ns, time), report->lost);
     if (report->missed)
-        fprintf(out, ", %" PRIu64 " switches missed", report->missed);
+        fprintf(out, ", %" PRIu64 " switch%s missed", report->missed,
+                report->missed == 1 ? "" : "es");
     fputc('\n', out);
     if (!report->recording->complete)
         fprintf(out, "note: the recording is incomplete or still running; this is what it contains "

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reasons in brackets why a wait has no stack, where each is true, and only there.
+
+Witness: the programs, whose threads wait in that way and in no other; /proc says which are of the kernel."""
+import json
+import os
+import platform
+import subprocess
+import unittest
+
+from house import NOBODY, PRCB, ROOT, House, await_true, on_tiers, state_of
+
+
+def reasons(process):
+    """ns by reason; None: with a stack."""
+    sums = {}
+    for cause in process["causes"]:
+        for row in cause["stacks"]:
+            sums[row["unknown"]] = sums.get(row["unknown"], 0) + row["ns"]
+    return sums
+
+
+def thread_of(pid, comm):
+    for name in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{name}/comm", encoding="ascii") as file:
+            if file.read().strip() == comm:
+                return int(name)
+    return None
+
+
+class Reasons(House):
+    def of(self, tier, tid, *arguments):
+        report = self.document(tier, "why", "-t", tid, "--for", 0.5, *arguments)
+        return reasons(report["processes"][0]), report["processes"][0]
+
+    def begin(self, tier):
+        _, (pid,) = self.start("reasons", user=self.user_of(tier))
+        await_true(lambda: thread_of(pid, "brief") and thread_of(pid, "bare"), "its threads are there")
+        await_true(lambda: state_of(pid, thread_of(pid, "bare")) == "S", "it waits")
+        return pid
+
+    @on_tiers("perf")
+    def test_too_short(self, tier):
+        """Where nothing is copied as waits begin."""
+        pid = self.begin(tier)
+        sums, process = self.of(tier, thread_of(pid, "brief"), "--min", 5000)
+        # What lasted longer because it was not let run has its stack.
+        self.assertLessEqual(set(sums), {"[too short]", None}, process)
+        self.assertGreater(sums["[too short]"], 0.5 * process["wait_ns"], process)
+        sums, process = self.of(tier, pid)
+        self.assertGreater(sums[None], 0.5 * process["wait_ns"], process)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "the program has no such thread here")
+    @on_tiers("perf")
+    def test_unreadable(self, tier):
+        sums, process = self.of(tier, thread_of(self.begin(tier), "bare"))
+        # The perf tier knows a wait from the second look on.
+        self.assertLessEqual(set(sums), {"[unreadable]", "[too short]"}, process)
+        self.assertGreater(sums["[unreadable]"], 0.5 * process["wait_ns"], process)
+
+    @unittest.skipUnless(ROOT, "needs root, to be somebody else")
+    @on_tiers("perf")
+    def test_no_permission(self, tier):
+        """Root's process for nobody, and nobody's own."""
+        for user, reason in (0, "[no permission]"), (NOBODY, None):
+            _, (pid,) = self.start("reasons", user=user)
+            sums, process = self.of(tier, pid)
+            self.assertGreater(sums[reason], 0.5 * process["wait_ns"], process)
+            self.assertEqual("[no permission]" in sums, reason is not None, process)
+
+    @unittest.skipUnless(ROOT, "needs root, who sees all threads anywhere")
+    @on_tiers("perf")
+    def test_kernel(self, tier):
+        """Of the kernel's threads alone, and of all of these."""
+        result = subprocess.run([PRCB, "why", "-j", "-a", "--tier", tier, "--for", "0.5"], capture_output=True, text=True,
+                                timeout=60, check=True)
+        processes = json.loads(result.stdout)["processes"]
+        for process in processes:
+            sums = reasons(process)
+            if process["pid"] is None:
+                self.assertLessEqual(set(sums), {"[kernel]", "[too short]"}, process)
+                self.assertGreater(sums["[kernel]"], 0.5 * process["wait_ns"], process)
+            else:
+                self.assertNotIn("[kernel]", sums, process)
+
+
+if __name__ == "__main__":
+    unittest.main()
