@@ -155,7 +155,7 @@ static void test_lock(void **state)
                         "record_order().\n"
                         "29 % of the waiting: worker-1 (21) waits for data to reach "
                         "storage: /var/led?ger (vda) in save().\n"
-                        "67 % of the waiting, which may be idling: worker-1 (21) sleeps "
+                        "67 % of the waiting: worker-1 (21) sleeps "
                         "in pace().\n");
     w.parts[0][0].wait.holder = REPORTER;
     assert_non_null(strstr(said(&w), "in record_order(); reporter (12) holds it.\n"));
@@ -379,15 +379,19 @@ static void test_own_function(void **state)
         {1, "std::mutex::lock()", "/srv/orders", 1},
         {1, "SSL_read", "/usr/lib/x/libssl.so.3", 1},
         {1, "record_order", "/srv/orders", 1},
+        {1, "work", "/srv/orders", 1},
         {1, "main", "/srv/orders", 1},
     };
-    struct prcb_stack stack = {.frame_count = 7, .frames = frames};
+    struct prcb_stack stack = {.frame_count = 8, .frames = frames};
+    const struct prcb_frame *by;
 
-    assert_ptr_equal(place_of(&stack), &frames[5]);
+    assert_ptr_equal(place_of(&stack, &by), &frames[5]);
+    assert_ptr_equal(by, &frames[6]);
     stack.frame_count = 5;
-    assert_ptr_equal(place_of(&stack), &frames[2]);
-    stack.frame_count = 2;
-    assert_null(place_of(&stack));
+    assert_ptr_equal(place_of(&stack, &by), &frames[4]);
+    assert_null(by);
+    stack.frame_count = 3;
+    assert_null(place_of(&stack, &by));
 }
 
 int main(void)

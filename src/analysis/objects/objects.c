@@ -467,13 +467,63 @@ static void look_at_chosen(struct looking *l)
     l->found.object = keep(l->o, &like);
 }
 
+/* Copies a list of descriptors; sockets get their names. */
+static void name_sockets(struct looking *l, const char *list, char *ret, size_t size)
+{
+    const char *at;
+    size_t used = 0;
+
+    *ret = '\0';
+    while ((at = strstr(list, "socket:[")) && used < size) {
+        uint64_t number = strtoull(at + 8, NULL, 10), netns, peer;
+        const char *end = strchr(at, ']');
+        char name[TEXT_MOST / 4];
+
+        if (!end ||
+            sockets_name(l->o->sockets, l->account->pid, number, name, sizeof(name), &netns, &peer))
+            snprintf(name, sizeof(name), "%.*s", end ? (int)(end + 1 - at) : 0, at);
+        used += (size_t)snprintf(ret + used, size - used, "%.*s%s", (int)(at - list), list, name);
+        list = end ? end + 1 : at + 8;
+    }
+    if (used < size)
+        snprintf(ret + used, size - used, "%s", list);
+}
+
+/* Who waits for one socket alone waits for that, by whatever call. */
+static bool look_at_single(struct looking *l, const char *list)
+{
+    struct object like = {
+        .kind = OBJECT_SOCKET, .pid = l->account->pid, .now = !l->alone, .file = -1};
+    char what[TEXT_MOST], name[TEXT_MOST + 40], key[TEXT_MOST], before[40] = "";
+    int end = 0, result;
+    unsigned fd;
+
+    if (sscanf(list, "%u: socket:[%" SCNu64 "]%n", &fd, &like.inode, &end) != 2 || !end ||
+        list[end])
+        return false;
+    result = sockets_name(l->o->sockets, like.pid, like.inode, what, sizeof(what), &like.netns,
+                          &like.peer);
+    if (result)
+        snprintf(what, sizeof(what), "socket:[%" PRIu64 "]", like.inode);
+    if (like.now)
+        snprintf(before, sizeof(before), "descriptor %u, now ", fd);
+    snprintf(name, sizeof(name), "%s%s", before, what);
+    snprintf(key, sizeof(key), "%d:%u:0:%" PRIu64 ":socket:[%" PRIu64 "]",
+             like.now ? (int)like.pid : 0, like.now ? fd : 0, like.inode, like.inode);
+    like.key = key;
+    like.name = name;
+    l->found.object = keep(l->o, &like);
+    l->found.later = result == -EAGAIN;
+    return true;
+}
+
 /* The list shows what is watched now, whoever added it. */
 static void look_at_list(struct looking *l, enum way way)
 {
     const struct prcb_account *a = l->account;
     const uint64_t *args = l->call.args;
     struct object like = {.kind = OBJECT_POLL, .pid = a->pid, .file = -1};
-    char name[64], key[160], detail[TEXT_MOST], list[TEXT_MOST - 16];
+    char name[64], key[160], detail[TEXT_MOST], list[TEXT_MOST - 16], named[TEXT_MOST - 16];
     struct descriptor is;
     unsigned count = 0;
     bool known;
@@ -492,11 +542,12 @@ static void look_at_list(struct looking *l, enum way way)
                 : descriptor_list_select(a->pid, a->tid, args, list, sizeof(list), &count);
         snprintf(name, sizeof(name), "%u descriptor%s", count, count == 1 ? "" : "s");
     }
-    if (!known || (way != BY_EPOLL && !count))
+    if (!known || (way != BY_EPOLL && !count) || look_at_single(l, list))
         return;
+    name_sockets(l, list, named, sizeof(named));
     /* Waits in poll with different lists are different objects. */
     snprintf(key, sizeof(key), "%d:%s:%.60s", (int)a->pid, name, way == BY_EPOLL ? "" : list);
-    snprintf(detail, sizeof(detail), "%s%s", l->alone ? "" : "now ", list);
+    snprintf(detail, sizeof(detail), "%s%s", l->alone ? "" : "now ", named);
     like.key = key;
     like.name = name;
     like.detail = count ? detail : NULL;
@@ -628,26 +679,40 @@ static void look_at_number(struct looking *l, enum object_kind kind)
 }
 
 /* wait4(pid, ...), waitid(type, id, ...): one, or any of them, of which the first is told. */
+static void keep_child(struct looking *l, struct holder *child, unsigned count)
+{
+    char detail[200];
+
+    if (count > 1) {
+        snprintf(detail, sizeof(detail), "%.120s; or one of %u more", child->detail, count - 1);
+        snprintf(child->detail, sizeof(child->detail), "%.159s", detail);
+    }
+    l->found.object = keep_other(l->o, child, OBJECT_PROCESS);
+}
+
+static void look_at_any_child(struct looking *l)
+{
+    struct holder child;
+    unsigned count;
+
+    if (holder_children(l->account->pid, &child, &count))
+        keep_child(l, &child, count);
+}
+
 static void look_at_child(struct looking *l)
 {
     bool by_type = l->call.number == SYS_waitid;
     int32_t one = (int32_t)(by_type ? l->call.args[1] : l->call.args[0]);
     struct holder child = {.pid = one, .tid = one};
-    char detail[200];
-    unsigned count = 1;
 
-    if (by_type ? l->call.args[0] == P_PID : one > 0) {
-        if (!comm_read(one, one, child.comm, sizeof(child.comm)))
-            return;
-        holder_activity(one, child.detail, sizeof(child.detail));
-    } else if (!holder_children(l->account->pid, &child, &count)) {
+    if (by_type ? l->call.args[0] != P_PID : one <= 0) {
+        look_at_any_child(l);
         return;
     }
-    if (count > 1) {
-        snprintf(detail, sizeof(detail), "%.120s; or one of %u more", child.detail, count - 1);
-        snprintf(child.detail, sizeof(child.detail), "%.159s", detail);
-    }
-    l->found.object = keep_other(l->o, &child, OBJECT_PROCESS);
+    if (!comm_read(one, one, child.comm, sizeof(child.comm)))
+        return;
+    holder_activity(one, child.detail, sizeof(child.detail));
+    keep_child(l, &child, 1);
 }
 
 static void look_at_call(struct looking *l)
@@ -688,9 +753,16 @@ static void look_at_call(struct looking *l)
     }
 }
 
+bool objects_by_stack(const struct prcb_stack *stack)
+{
+    return stack && stack->word && !strcmp(stack->word, "child process (sync)");
+}
+
 static void look_at_wait(struct looking *l)
 {
-    if (cause_has(cause_of(l->account), CAUSE_IS_KERNEL_LOCK))
+    if (objects_by_stack(l->stack) && !l->over)
+        look_at_any_child(l);
+    else if (cause_has(cause_of(l->account), CAUSE_IS_KERNEL_LOCK))
         look_at_lock(l);
     else
         look_at_call(l);

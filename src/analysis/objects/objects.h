@@ -79,6 +79,10 @@ void objects_close(struct objects *o);                        /* NULL is allowed
 struct object_wait objects_read(struct objects *o, const struct prcb_account *a,
                                 const struct prcb_stack *stack);
 
+/* Whether a stack tells what the wait is for, whatever the call: as of node's execSync, which has
+ * an event loop to wait for one child. */
+bool objects_by_stack(const struct prcb_stack *stack);
+
 /* Does the same for a wait that was chosen at random, and that has not ended as far as its
  * record tells. The record tells what a descriptor was; the whole path of a file is known if the
  * descriptor still is that file. Nothing is known of poll(2) and select(2): their lists may be

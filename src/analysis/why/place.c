@@ -60,39 +60,58 @@ static bool begins_any(const char *text, const char *const *with, size_t count)
 }
 #define BEGINS_ANY(text, with) begins_any(text, with, sizeof(with) / sizeof(*(with)))
 
+static bool in_runtime(const struct prcb_frame *frame)
+{
+    return BEGINS_ANY(file_name(frame), runtimes) && !strstr(frame->file, ".py");
+}
+
 /* What packages install is the program's only where it is no library. */
 static bool in_library(const struct prcb_frame *frame)
 {
     const char *file = frame->file ? frame->file : "";
 
-    if (BEGINS_ANY(file_name(frame), runtimes) && !strstr(file, ".py"))
-        return true;
     return strstr(file, "/lib/python3") ||
            ((begins(file, "/usr/") || begins(file, "/lib")) && strstr(file, ".so"));
 }
 
-const struct prcb_frame *place_of(const struct prcb_stack *stack)
+/* Whether a function is what its program is for, rather than how it waits. */
+static bool is_own(const struct prcb_frame *frame)
 {
-    const struct prcb_frame *fallback = NULL, *unnamed = NULL;
+    return !is_kernel(frame) && !in_c_library(frame) && !in_runtime(frame) && !in_library(frame) &&
+           frame->function && !BEGINS_ANY(frame->function, standard);
+}
 
+/* A function that every stack has at its outer end says nothing. */
+static bool is_outermost(const struct prcb_frame *frame)
+{
+    return !frame->function || !strcmp(frame->function, "main") ||
+           !strcmp(frame->function, "<module>") || !strcmp(frame->function, "main.main");
+}
+
+const struct prcb_frame *place_of(const struct prcb_stack *stack, const struct prcb_frame **ret_by)
+{
+    const struct prcb_frame *library = NULL, *unnamed = NULL;
+
+    *ret_by = NULL;
     for (uint32_t i = 0; i < stack->frame_count; i++) {
         const struct prcb_frame *frame = &stack->frames[i];
 
-        if (is_kernel(frame) || in_c_library(frame))
-            continue;
-        if (!frame->function) {
-            unnamed = unnamed ? unnamed : frame;
-            continue;
+        if (is_own(frame)) {
+            /* A function without a name in front of it may be the one that is meant. */
+            if (unnamed && is_outermost(frame))
+                return unnamed;
+            if (i + 1 < stack->frame_count && is_own(frame + 1) && !is_outermost(frame + 1))
+                *ret_by = frame + 1;
+            return frame;
         }
-        if (in_library(frame) || BEGINS_ANY(frame->function, standard)) {
-            fallback = fallback ? fallback : frame;
+        if (is_kernel(frame) || in_c_library(frame) || in_runtime(frame) || !frame->file)
             continue;
-        }
-        /* A function without a name in front of it may be the one that is meant. */
-        return unnamed && !in_library(unnamed) && !strcmp(frame->function, "main") ? unnamed
-                                                                                   : frame;
+        if (!frame->function)
+            unnamed = unnamed || in_library(frame) ? unnamed : frame;
+        else if (!BEGINS_ANY(frame->function, standard))
+            library = library ? library : frame;
     }
-    return fallback ? fallback : unnamed;
+    return unnamed ? unnamed : library;
 }
 
 /* Whether an opening bracket at this place begins the types of arguments: not where it is a part of

@@ -10,9 +10,11 @@
 
 #include <prcb/stack.h>
 
-/* Returns that frame; where all functions are libraries', the innermost of those that are not the C
- * library's; NULL: no function is known. */
-const struct prcb_frame *place_of(const struct prcb_stack *stack);
+/* Returns that frame, and in *ret_by the one that called it, if that is the program's too; where
+ * all are libraries', the innermost of those that are neither the C library's nor a runtime's.
+ * NULL: no function is known, or they are a runtime's, of which it does not matter where they are.
+ */
+const struct prcb_frame *place_of(const struct prcb_stack *stack, const struct prcb_frame **ret_by);
 
 /* Writes "record_order()", without the types of arguments; "orders+0x1234" where the name is not
  * known. The name is another's: it is not fit to be shown yet. */

@@ -281,7 +281,7 @@ static int read_wait(struct why *w, const struct prcb_account *a, struct why_par
     result = w->source.read(w->source.ctx, a, &ret->stack);
     if (!w->source.object || (result && result != -EIO))
         return result;
-    if (needs_stack)
+    if (needs_stack || (!result && objects_by_stack(&ret->stack)))
         wait = w->source.object(w->source.ctx, a, result ? NULL : &ret->stack);
     ret->wait = wait;
     return result;

@@ -69,13 +69,19 @@ static const char *word_of(const struct why_part *part)
     return part->kind == WHY_STACK ? part->stack.word : NULL;
 }
 
-static void place_text(const struct why_part *part, char *ret, size_t size)
+/* "record_order()", and in *ret_by the function that called it; "": not known. */
+static void place_text(const struct why_part *part, char *ret, size_t size, char *ret_by)
 {
-    const struct prcb_frame *frame = part->kind == WHY_STACK ? place_of(&part->stack) : NULL;
+    const struct prcb_frame *by = NULL,
+                            *frame = part->kind == WHY_STACK ? place_of(&part->stack, &by) : NULL;
 
     *ret = '\0';
     if (frame)
         place_name(frame, ret, size);
+    if (ret_by)
+        *ret_by = '\0';
+    if (ret_by && by)
+        place_name(by, ret_by, size);
 }
 
 static void key_of(const struct making *m, const struct why_process *process,
@@ -85,7 +91,7 @@ static void key_of(const struct making *m, const struct why_process *process,
     const char *remote = object ? remote_of(object) : NULL;
     char place[KEY_MOST / 2];
 
-    place_text(part, place, sizeof(place));
+    place_text(part, place, sizeof(place), NULL);
     if (remote)
         snprintf(ret, KEY_MOST, "%d remote %.200s", (int)process->pid, remote);
     else if (object &&
@@ -137,10 +143,17 @@ static void add_who(struct making *m, struct group *group, const struct why_who 
     group->prefix = same;
 }
 
+/* Whether a wait may be for work: its stack says so, or there is none to tell. */
+static bool may_idle(const struct why_part *part)
+{
+    return part->kind == WHY_STACK ? part->stack.kind == PRCB_STACK_EITHER
+                                   : !part->wait.holder && cause_may_idle(part->cause);
+}
+
 static void add_part(struct making *m, const struct why_process *process,
                      const struct why_part *part)
 {
-    bool either = part->kind == WHY_STACK && part->stack.kind == PRCB_STACK_EITHER;
+    bool either = may_idle(part);
     uint64_t ns = part->ns - part->idle_ns;
     struct group *group;
     char key[KEY_MOST];
@@ -377,13 +390,17 @@ static void put_verb(FILE *out, const struct making *m, const struct why_part *p
 
 static void put_place(FILE *out, const struct why_part *part)
 {
-    char place[KEY_MOST];
+    char place[KEY_MOST], by[KEY_MOST];
 
-    place_text(part, place, sizeof(place));
+    place_text(part, place, sizeof(place), by);
     if (!*place)
         return;
     fputs(" in ", out);
     put_name(out, place);
+    if (*by) {
+        fputs(", called by ", out);
+        put_name(out, by);
+    }
 }
 
 /* ---- who holds it, and what that does ---- */
@@ -534,6 +551,8 @@ static void put_behind(FILE *out, const struct making *m, const struct group *gr
         put_share(out, rows[i].ns, whole);
     }
     fputs(shown ? " of that" : "", out);
+    if (!shown && whole && count)
+        fputs(", behind many others", out);
     free(rows);
 }
 
@@ -796,6 +815,14 @@ static void running(struct making *m, const char *rule)
     end(m, &s, rule, m->run_ns, m->run_ns + m->sure_ns);
 }
 
+/* A sleep is what it is, meant or not. */
+static bool is_sleep(const struct why_part *part)
+{
+    const struct phrase *phrase = phrase_of(part);
+
+    return phrase && !strcmp(phrase->unknown, "sleep~");
+}
+
 static void say_wait(struct making *m, const char *rule, const struct group *group)
 {
     bool either = group->either_ns > group->ns / 2;
@@ -806,7 +833,8 @@ static void say_wait(struct making *m, const char *rule, const struct group *gro
         return;
     ns -= either ? 0 : group->either_ns;
     put_share(s.out, ns, whole);
-    fprintf(s.out, " of the waiting%s: ", either ? ", which may be idling" : "");
+    fprintf(s.out,
+            " of the waiting%s: ", either && !is_sleep(group->most) ? ", which may be idling" : "");
     put_who(s.out, m, group);
     fputc(' ', s.out);
     if (group->ready) {

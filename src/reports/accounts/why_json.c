@@ -103,6 +103,23 @@ static json_object *make_now(struct json_doc *b, const struct why_output *output
     return row;
 }
 
+static json_object *make_verdict(struct json_doc *b, const struct verdict *verdict)
+{
+    json_object *lines = json_object_new_array();
+
+    for (size_t i = 0; i < verdict->count; i++) {
+        const struct verdict_line *line = &verdict->lines[i];
+        json_object *row = json_object_new_object();
+
+        json_doc_put_text(b, row, "rule", line->rule);
+        json_doc_put_member(b, row, "ns", line->ns, line->of_ns);
+        json_doc_put_member(b, row, "of_ns", line->of_ns, line->of_ns);
+        json_doc_put_text(b, row, "text", line->text);
+        json_doc_append(b, lines, row);
+    }
+    return lines;
+}
+
 static json_object *make_process(struct json_doc *b, const struct why_output *output,
                                  const struct why_process *process)
 {
@@ -112,6 +129,10 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
 
     json_doc_put_member(b, row, "pid", (uint64_t)process->pid, process->pid);
     json_doc_put_text(b, row, "comm", process->comm);
+    json_doc_put(b, row, "verdict",
+                 make_verdict(b, output->verdicts
+                                     ? &output->verdicts[process - output->report->processes]
+                                     : output->verdict));
     json_doc_put_number(b, row, "threads", process->threads);
     json_doc_put_number(b, row, "wall_ns", process->wall_ns);
     json_doc_put_number(b, row, "run_ns", process->run_ns);
@@ -129,23 +150,6 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
         json_doc_append(b, now, make_now(b, output, process, &process->now[i]));
     json_doc_put(b, row, "now", now);
     return row;
-}
-
-static json_object *make_verdict(struct json_doc *b, const struct verdict *verdict)
-{
-    json_object *lines = json_object_new_array();
-
-    for (size_t i = 0; i < verdict->count; i++) {
-        const struct verdict_line *line = &verdict->lines[i];
-        json_object *row = json_object_new_object();
-
-        json_doc_put_text(b, row, "rule", line->rule);
-        json_doc_put_member(b, row, "ns", line->ns, line->of_ns);
-        json_doc_put_member(b, row, "of_ns", line->of_ns, line->of_ns);
-        json_doc_put_text(b, row, "text", line->text);
-        json_doc_append(b, lines, row);
-    }
-    return lines;
 }
 
 int why_write_json(FILE *out, const struct why_output *output)

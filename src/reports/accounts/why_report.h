@@ -30,7 +30,8 @@ struct why_output {
     const struct objects *objects; /* NULL: not asked for */
     bool owners;                   /* whom has who held the kernel's locks */
     const struct verdict *verdict;
-    bool idle; /* show idling too */
+    const struct verdict *verdicts; /* of each process alone; NULL: there is one process */
+    bool idle;                      /* show idling too */
     size_t columns;
 };
 

@@ -376,9 +376,38 @@ static void write_ready(FILE *out, const struct why_output *output,
                    output->columns);
 }
 
+/* Writes a sentence, wrapped between words. */
+static void write_sentence(FILE *out, const char *lead, const char *text, size_t columns)
+{
+    size_t used = strlen(lead);
+
+    fputs(lead, out);
+    for (bool first = true; *text; first = false) {
+        size_t length = strcspn(text, " "), width = 0;
+
+        for (size_t i = 0; i < length; i++)
+            width += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (!first && used + 1 + width > columns) {
+            fprintf(out, "\n%s  ", lead);
+            used = strlen(lead) + 2;
+        } else if (!first) {
+            fputc(' ', out);
+            used++;
+        }
+        fprintf(out, "%.*s", (int)length, text);
+        used += width;
+        text += length + strspn(text + length, " ");
+    }
+    fputc('\n', out);
+}
+
+#define OWN_LINES 2 /* of a process among others */
+
 static void write_process(FILE *out, const struct why_output *output,
                           const struct why_process *process)
 {
+    const struct verdict *own =
+        output->verdicts ? &output->verdicts[process - output->report->processes] : NULL;
     bool ready = !process->ready_ns;
     char comm[64], threads[FORMAT_CELL], wall[FORMAT_CELL], sum[FORMAT_CELL];
 
@@ -390,6 +419,8 @@ static void write_process(FILE *out, const struct why_output *output,
     if (process->pid)
         fprintf(out, " (%d)", (int)process->pid);
     fprintf(out, ", %s, %s: %s of thread time\n", threads, wall, sum);
+    for (size_t i = 0; own && i < own->count && i < OWN_LINES; i++)
+        write_sentence(out, "  ", own->lines[i].text, output->columns);
     for (size_t i = 0; i < process->cause_count; i++) {
         if (!ready && shown_of(output, &process->causes[i]) < process->ready_ns) {
             write_ready(out, output, process);
@@ -471,36 +502,12 @@ static void write_notes(FILE *out, const struct why_output *output)
                 reason ? ": " : "", reason ? reason : "");
 }
 
-/* Writes a sentence, wrapped between words. */
-static void write_sentence(FILE *out, const char *text, size_t columns)
-{
-    size_t used = 0;
-
-    while (*text) {
-        size_t length = strcspn(text, " "), width = 0;
-
-        for (size_t i = 0; i < length; i++)
-            width += ((unsigned char)text[i] & 0xc0) != 0x80;
-        if (used && used + 1 + width > columns) {
-            fputs("\n  ", out);
-            used = 2;
-        } else if (used) {
-            fputc(' ', out);
-            used++;
-        }
-        fprintf(out, "%.*s", (int)length, text);
-        used += width;
-        text += length + strspn(text + length, " ");
-    }
-    fputc('\n', out);
-}
-
 void why_write_text(FILE *out, const struct why_output *output)
 {
     uint64_t shown = 0;
 
     for (size_t i = 0; i < output->verdict->count; i++)
-        write_sentence(out, output->verdict->lines[i].text, output->columns);
+        write_sentence(out, "", output->verdict->lines[i].text, output->columns);
     if (output->verdict->count)
         fputc('\n', out);
 

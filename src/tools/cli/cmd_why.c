@@ -55,7 +55,8 @@ struct run {
     struct output output;
     uint64_t start, end, now;
     struct around around; /* as it was first, of the groups that the target is in */
-    uint64_t around_ns;   /* when it was looked at last; 0: not yet */
+    pid_t around_pid;
+    uint64_t around_ns; /* when it was looked at last; 0: not yet */
     bool had_child, ended_early, failed;
     int child_status;
 };
@@ -274,7 +275,8 @@ static void look_around(struct run *run)
 
     if (run->around_ns && run->now - run->around_ns < AROUND_NS)
         return;
-    around_read(one_of(run), &around);
+    run->around_pid = one_of(run);
+    around_read(run->around_pid, &around);
     if (!run->around_ns || strcmp(around.group, run->around.group) != 0)
         run->around = around;
     run->around_ns = run->now;
@@ -318,15 +320,18 @@ static const struct object *object_at(const void *ctx, uint32_t number)
     return objects_at(ctx, number);
 }
 
-static int make_verdict(struct run *run, const struct why_report *report, struct verdict *ret)
+/* Of all processes of the report, or of one. */
+static int make_verdict(const struct run *run, const struct why_report *report, struct verdict *ret)
 {
+    bool one = report->count == 1 && report->processes[0].pid != run->around_pid;
+
     char *quota = why_find_quota(report);
     struct held_threads held;
     const struct verdict_figures figures = {.report = report,
                                             .object = object_at,
                                             .ctx = run->objects,
                                             .whom = run->whom,
-                                            .around = &run->around,
+                                            .around = one ? NULL : &run->around,
                                             .held = &held,
                                             .quota = quota};
     int result;
@@ -337,12 +342,49 @@ static int make_verdict(struct run *run, const struct why_report *report, struct
     return result;
 }
 
+struct verdicts {
+    struct verdict all, *each; /* each: NULL: there is one process */
+    size_t count;
+};
+
+static void verdicts_free(struct verdicts *v)
+{
+    verdict_free(&v->all);
+    for (size_t i = 0; i < v->count; i++)
+        verdict_free(&v->each[i]);
+    free(v->each);
+}
+
+/* Makes them of all processes together, and, where there are several, of each alone. */
+static int verdicts_make(const struct run *run, const struct why_report *report,
+                         struct verdicts *ret)
+{
+    struct verdicts v = {.count = 0};
+    int result = make_verdict(run, report, &v.all);
+
+    if (!result && report->count > 1) {
+        v.each = calloc(report->count, sizeof(*v.each));
+        result = v.each ? 0 : -ENOMEM;
+    }
+    while (!result && v.each && v.count < report->count) {
+        const struct why_report one = {&report->processes[v.count], 1};
+
+        result = make_verdict(run, &one, &v.each[v.count]);
+        v.count += !result;
+    }
+    if (result)
+        verdicts_free(&v);
+    else
+        *ret = v;
+    return result;
+}
+
 static int report(struct run *run)
 {
     struct prcb_stacks_status stacks = {.size = sizeof(stacks)};
     struct prcb_status status = {.size = sizeof(status)};
     struct why_report report;
-    struct verdict verdict;
+    struct verdicts verdicts;
     uint64_t accounts;
     bool text = run->options->targets.form.number == WHY_TEXT;
     struct why_output output = {
@@ -367,7 +409,6 @@ static int report(struct run *run)
 
     if (result)
         return result;
-    output.verdict = &verdict;
     output.accounts = accounts;
     prcb_session_status(run->session, &status);
     prcb_stacks_status(looks_stacks(run->looks), &stacks);
@@ -375,11 +416,13 @@ static int report(struct run *run)
         objects_find_ends(run->objects);
         why_find_symbols(run->objects);
     }
-    result = make_verdict(run, &report, &verdict);
+    result = verdicts_make(run, &report, &verdicts);
     if (result) {
         why_report_deinit(&report);
         return result;
     }
+    output.verdict = &verdicts.all;
+    output.verdicts = verdicts.each;
     if (run->options->targets.form.number == WHY_JSON)
         result = why_write_json(run->output.stream, &output);
     else if (run->options->targets.form.number == WHY_FOLDED)
@@ -388,7 +431,7 @@ static int report(struct run *run)
         why_write_text(run->output.stream, &output);
     misses_write(text ? run->output.stream : stderr, text ? "" : "prcb why: ", next_program,
                  run->session, "wakers, or what waits were for, may be missing");
-    verdict_free(&verdict);
+    verdicts_free(&verdicts);
     why_report_deinit(&report);
     return result;
 }
