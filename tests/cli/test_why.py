@@ -412,7 +412,6 @@ NESTED_IN_GO = """
 package main
 
 import (
-	"fmt"
 	"runtime"
 	"syscall"
 )
@@ -432,8 +431,8 @@ func main() {
 	var pipe [2]int
 	syscall.Pipe(pipe[:])
 	runtime.LockOSThread()
-	fmt.Println(syscall.Gettid())
-	fmt.Println(new(T).outer(pipe[0]))
+	println(syscall.Gettid())
+	println(new(T).outer(pipe[0]))
 }
 """
 GO_SERVER = shutil.which("prometheus-node-exporter")
@@ -508,7 +507,8 @@ class Go(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("go"), "needs go, Go's compiler")
     def test_goroutines_in_calls(self):
-        """Stripped, where the linker knows where it will lie and where it does not."""
+        """Stripped, where the linker knows where it will lie and where it does not. It imports little, for each
+        import is compiled once more where it does not."""
         folder = tempfile.mkdtemp(prefix="prcb-why-")
         self.addCleanup(shutil.rmtree, folder)
         for name, text in ("main.go", NESTED_IN_GO), ("go.mod", "module nested\n"):
@@ -519,10 +519,10 @@ class Go(unittest.TestCase):
                 subprocess.run(["go", "build", f"-buildmode={mode}", "-ldflags=-s -w", "-o", mode, "."], check=True,
                                cwd=folder, env={**os.environ, "GOCACHE": folder + "/cache", "GOFLAGS": "-mod=mod",
                                                 "CGO_ENABLED": "0"})
-                process = subprocess.Popen([f"{folder}/{mode}"], stdout=subprocess.PIPE, text=True)
-                for end in process.stdout.close, process.wait, process.kill:
+                process = subprocess.Popen([f"{folder}/{mode}"], stderr=subprocess.PIPE, text=True)
+                for end in process.stderr.close, process.wait, process.kill:
                     self.addCleanup(end)
-                tid = int(process.stdout.readline())
+                tid = int(process.stderr.readline())
                 await_state(tid, "S")
                 report, _ = document("-t", str(tid), "--for", "0.5", "--no-whom")
                 now = report["processes"][0]["now"]
