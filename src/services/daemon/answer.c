@@ -348,7 +348,8 @@ static int do_release_some(const struct request *r, struct prcb_error *err)
     if (!r->conn->shared)
         return prcb_fail(err, -EOPNOTSUPP, "the session is not shared: release one by one");
     if (ask->count > WIRE_KEYS)
-        return prcb_fail(err, -EINVAL, "release: %u accounts at once", ask->count);
+        return prcb_fail(err, -EINVAL, "release: %u accounts at once, and at most %d are allowed",
+                         ask->count, WIRE_KEYS);
     for (uint32_t i = 0; i < ask->count; i++)
         shared_release(r->server->sessions, r->conn->member, ask->keys[i]);
     answer(r, NULL, 0);
@@ -411,7 +412,7 @@ static int do_kernel_stack(const struct request *r, struct prcb_error *err)
     if (r->conn->shared)
         return prcb_fail(err, -EOPNOTSUPP, "a shared session has no stacks in the kernel");
     if (!ask.tid || (uint32_t)ask.key >= r->conn->session->accounts)
-        return prcb_fail(err, -ESTALE, "kernel-stack: no such account");
+        return prcb_fail(err, -ESTALE, "kernel-stack: the account does not exist");
     if (!r->conn->session->same_pid_ns)
         return prcb_fail(err, -EOPNOTSUPP,
                          "stacks in the kernel are for clients of prcbd's own pid namespace");

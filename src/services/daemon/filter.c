@@ -147,12 +147,13 @@ int filter_install(struct prcb_error *err)
     int result;
 
     if (SANITIZED)
-        return prcb_fail(err, -EOPNOTSUPP, "no filter of system calls: built with a sanitizer");
+        return prcb_fail(err, -EOPNOTSUPP,
+                         "system calls are not filtered: prcbd was built with a sanitizer");
     result = calls_allow(allowed, NULL, SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG);
     if (result == -EOPNOTSUPP)
         return prcb_fail(
             err, result,
-            "no filter of system calls: the kernel has no seccomp, or none was written "
+            "system calls are not filtered: the kernel has no seccomp, or no filter was written "
             "for this processor");
     return result ? prcb_fail(err, result,
                               "filter of system calls: %s: let it call seccomp(2), or set "

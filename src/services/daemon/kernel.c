@@ -1337,7 +1337,7 @@ int kernel_attach_processors(struct kernel *k, struct prcb_error *err)
     if (!result && k->processor_threads >= 0)
         k->processors = fcntl(processor_programs_map_fd(programs), F_DUPFD_CLOEXEC, 0);
     if (!result && k->processors < 0)
-        result = prcb_fail(err, -errno, "prcbd has no free descriptor");
+        result = prcb_fail(err, -errno, "prcbd has no free descriptor; try again later");
     processor_programs_close(programs);
     k->no_processors = *err;
     return result;

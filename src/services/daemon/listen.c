@@ -105,7 +105,7 @@ static int find_place(const char *path, struct sockaddr_un *ret, int *ret_dir,
     if (!result && length < 0)
         result = prcb_fail(err, -errno, "%s: %s", parent, strerror(errno));
     if (!result && (!*name || (size_t)length + 1 + strlen(name) >= sizeof(ret->sun_path)))
-        result = prcb_fail(err, -ENAMETOOLONG, "%s: not the path of a socket", path);
+        result = prcb_fail(err, -ENAMETOOLONG, "%s: this is not the path of a socket", path);
     if (!result)
         snprintf(ret->sun_path, sizeof(ret->sun_path), "%.*s/%s", (int)length, directory, name);
     if (result)
@@ -126,11 +126,10 @@ static int remove_stale(int directory, const char *name, const struct sockaddr_u
                    ? 0
                    : prcb_fail(err, -errno, "%s: %s", address->sun_path, strerror(errno));
     if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
-        return prcb_fail(
-            err, -EEXIST,
-            "%s: there is something else than a socket of prcbd's: remove it, or choose "
-            "another path",
-            address->sun_path);
+        return prcb_fail(err, -EEXIST,
+                         "%s: this is not a socket of prcbd: remove it, or choose "
+                         "another path",
+                         address->sun_path);
     probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (!connect(probe, (const struct sockaddr *)address, sizeof(*address)) || errno == EAGAIN)
         result = prcb_fail(err, -EADDRINUSE, "%s: another prcbd listens there", address->sun_path);
@@ -176,7 +175,7 @@ static int listen_at(const struct prcbd_config *config, int directory,
         return result;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return prcb_fail(err, -errno, "socket: %s", strerror(errno));
+        return prcb_fail(err, -errno, "a socket cannot be made: %s", strerror(errno));
     result = bind_with_mode(fd, address, (mode_t)config->socket_mode, err);
     if (!result)
         result = give_to_group(directory, name, config->socket_group, err);

@@ -41,7 +41,8 @@ void log_client(const char *format, ...)
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     if (now.tv_sec != second) {
         if (lines > MOST_A_SECOND)
-            log_line(LOG_LINE_WARNING, "%u lines about clients left out", lines - MOST_A_SECOND);
+            log_line(LOG_LINE_WARNING, "%u lines about clients were left out",
+                     lines - MOST_A_SECOND);
         second = now.tv_sec;
         lines = 0;
     }

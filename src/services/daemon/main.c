@@ -120,7 +120,7 @@ static void raise_limits(const struct prcbd_config *config)
     if (limit.rlim_max < want)
         limit.rlim_max = want;
     if (setrlimit(RLIMIT_NOFILE, &limit))
-        log_line(LOG_LINE_WARNING, "no more than %lu descriptors: %s",
+        log_line(LOG_LINE_WARNING, "prcbd is limited to %lu descriptors: %s",
                  (unsigned long)limit.rlim_max, strerror(errno));
 }
 
@@ -131,7 +131,7 @@ static void give_pins(const struct kernel *k, const char *name)
 
     if (user &&
         (fchown(k->directory, user->pw_uid, (gid_t)-1) || fchown(k->live, user->pw_uid, (gid_t)-1)))
-        log_line(LOG_LINE_WARNING, "pins: %s: they will stay at the end", strerror(errno));
+        log_line(LOG_LINE_WARNING, "the pins stay when prcbd ends: %s", strerror(errno));
 }
 
 /* Where no filter is possible prcbd says so and runs without it. */

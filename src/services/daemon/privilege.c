@@ -50,7 +50,7 @@ static int become(const char *name, struct prcb_error *err)
     if (prctl(PR_SET_KEEPCAPS, 1) || setgroups(0, NULL) ||
         setresgid(user->pw_gid, user->pw_gid, user->pw_gid) ||
         setresuid(user->pw_uid, user->pw_uid, user->pw_uid) || prctl(PR_SET_KEEPCAPS, 0))
-        return prcb_fail(err, -errno, "becoming user %s: %s", name, strerror(errno));
+        return prcb_fail(err, -errno, "cannot become user %s: %s", name, strerror(errno));
     return 0;
 }
 
@@ -93,10 +93,10 @@ int privilege_drop(const char *user, struct prcb_error *err)
         return result;
     result = set_capabilities(kept, sizeof(kept) / sizeof(kept[0]));
     if (result)
-        return prcb_fail(err, result, "dropping capabilities: %s", strerror(-result));
+        return prcb_fail(err, result, "capabilities cannot be dropped: %s", strerror(-result));
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
-        return prcb_fail(err, -errno, "no_new_privs: %s", strerror(errno));
+        return prcb_fail(err, -errno, "no_new_privs cannot be set: %s", strerror(errno));
     /* No process of the same user may look into this one. */
     prctl(PR_SET_DUMPABLE, 0);
     return 0;

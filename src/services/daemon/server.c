@@ -400,12 +400,12 @@ int server_start(struct server *s, struct prcb_error *err)
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (s->signals < 0 || s->epoll < 0 || watch(s, s->signals, &s->signals) ||
         watch(s, s->listener, &s->listener))
-        return prcb_fail(err, -errno, "epoll: %s", strerror(errno));
+        return prcb_fail(err, -errno, "events cannot be waited for: epoll: %s", strerror(errno));
     s->load = s->kernel->processors < 0 ? LOAD_NONE : LOAD_DONE;
     if (worker_start(&s->worker, err))
         return err->code;
     if (watch(s, s->worker.done, &s->worker))
-        return prcb_fail(err, -errno, "epoll: %s", strerror(errno));
+        return prcb_fail(err, -errno, "events cannot be waited for: epoll: %s", strerror(errno));
     return 0;
 }
 

@@ -229,10 +229,10 @@ int sessions_make(struct sessions *s, const struct peer *peer, const struct prcb
     record->pid = (uint32_t)peer->pid;
     record->start = peer->start;
     if (getrandom(record->token, sizeof(record->token), 0) != sizeof(record->token))
-        return prcb_fail(err, -EIO, "no random numbers");
+        return prcb_fail(err, -EIO, "the kernel gives no random numbers: try again later");
     result = kernel_client_make(s->kernel, number, client, ret_fds);
     if (result)
-        return prcb_fail(err, result, "no map for %u accounts can be made: %s", accounts,
+        return prcb_fail(err, result, "a map for %u accounts cannot be made: %s", accounts,
                          strerror(-result));
     session = &s->all[number];
     *session = (struct session){.state = SESSION_USED,

@@ -25,7 +25,7 @@ struct shared_slot {
 
 static int no_memory(struct prcb_error *err)
 {
-    return prcb_fail(err, -ENOMEM, "prcbd has no memory; try again later");
+    return prcb_fail(err, -ENOMEM, "prcbd is out of memory; try again later");
 }
 
 static int may_join(const struct peer *peer, struct prcb_error *err)

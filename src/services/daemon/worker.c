@@ -47,9 +47,11 @@ int worker_start(struct worker *w, struct prcb_error *err)
     w->asked = eventfd(0, EFD_CLOEXEC);
     w->done = eventfd(0, EFD_CLOEXEC);
     if (w->asked < 0 || w->done < 0)
-        return prcb_fail(err, -errno, "eventfd: %s", strerror(errno));
+        return prcb_fail(err, -errno, "an eventfd cannot be made: %s", strerror(errno));
     result = pthread_create(&w->thread, NULL, work, w);
-    return result ? prcb_fail(err, -result, "no second thread: %s", strerror(result)) : 0;
+    return result
+               ? prcb_fail(err, -result, "a second thread cannot be started: %s", strerror(result))
+               : 0;
 }
 
 void worker_give(struct worker *w, void (*job)(void *arg), void *arg)
