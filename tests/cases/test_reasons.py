@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reasons in brackets why a wait has no stack, where each is true, and only there.
+"""Each reason in brackets why a wait has no stack, where it is true, and only there.
 
 Witness: the programs, whose threads wait in that way and in no other; /proc says which are of the kernel."""
 import json
@@ -40,7 +40,7 @@ class Reasons(House):
         await_true(lambda: state_of(pid, thread_of(pid, "bare")) == "S", "it waits")
         return pid
 
-    @on_tiers("perf")
+    @on_tiers("daemon", "perf")
     def test_too_short(self, tier):
         """Where nothing is copied as waits begin."""
         pid = self.begin(tier)
@@ -51,10 +51,20 @@ class Reasons(House):
         sums, process = self.of(tier, pid)
         self.assertGreater(sums[None], 0.5 * process["wait_ns"], process)
 
+    @on_tiers("bpf")
+    def test_short_and_known(self, tier):
+        """Where some are, none is too short."""
+        sums, process = self.of(tier, thread_of(self.begin(tier), "brief"))
+        self.assertGreater(sums[None] + sums.get("[not read]", 0), 0.9 * process["wait_ns"], process)
+
     @unittest.skipUnless(platform.machine() == "x86_64", "the program has no such thread here")
-    @on_tiers("perf")
+    @on_tiers("bpf", "daemon", "perf")
     def test_unreadable(self, tier):
         sums, process = self.of(tier, thread_of(self.begin(tier), "bare"))
+        if tier != "perf" and None in sums:  # The kernel tells where in it the thread is.
+            frames = [frame for cause in process["causes"] for row in cause["stacks"] for frame in row["frames"]]
+            self.assertEqual({frame["file"] for frame in frames}, {"[kernel]"}, process)
+            return
         # The perf tier knows a wait from the second look on.
         self.assertLessEqual(set(sums), {"[unreadable]", "[too short]"}, process)
         self.assertGreater(sums["[unreadable]"], 0.5 * process["wait_ns"], process)
@@ -83,6 +93,18 @@ class Reasons(House):
                 self.assertGreater(sums["[kernel]"], 0.5 * process["wait_ns"], process)
             else:
                 self.assertNotIn("[kernel]", sums, process)
+
+    @on_tiers("bpf")
+    def test_ended(self, tier):
+        """Programs that live for milliseconds; one that is there when it is looked at has not ended."""
+        report = self.document(tier, "why", "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 0.0005; done; sleep 0.3")
+        long = max((process for process in report["processes"] if process["comm"] == "sleep"),
+                   key=lambda process: process["wait_ns"])
+        self.assertGreater(reasons(long).get(None, 0), 0.9 * long["wait_ns"], long)
+        for process in report["processes"]:
+            if process["wait_ns"] > 100_000_000:
+                self.assertNotIn("[ended]", {reason for reason, ns in reasons(process).items()
+                                             if ns > 0.1 * process["wait_ns"]}, process)
 
 
 if __name__ == "__main__":
