@@ -29,3 +29,24 @@ bool first_number(const char *path, uint64_t *ret)
     *ret = strtoull(line, NULL, 10);
     return true;
 }
+
+bool line_after(const char *path, const char *word, char *ret, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    bool found = false;
+    char line[512];
+
+    if (!file)
+        return false;
+    while (!found && fgets(line, sizeof(line), file)) {
+        const char *value = line + strlen(word);
+
+        if (strncmp(line, word, strlen(word)))
+            continue;
+        value += strspn(value, " \t:");
+        snprintf(ret, size, "%.*s", (int)strcspn(value, "\n"), value);
+        found = true;
+    }
+    fclose(file);
+    return found;
+}

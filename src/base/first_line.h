@@ -16,4 +16,8 @@ bool first_line(const char *path, char *ret, size_t size);
  * unchanged. */
 bool first_number(const char *path, uint64_t *ret);
 
+/* Reads the first line that starts with a word, without the word; word "": the first line. False:
+ * there is none. */
+bool line_after(const char *path, const char *word, char *ret, size_t size);
+
 #endif

@@ -8,28 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Reads the first line of a file that starts with a word, without the word; or the file's first
- * line. */
-static bool read_word(const char *path, const char *word, char *ret, size_t size)
-{
-    FILE *file = fopen(path, "re");
-    bool found = false;
-    char line[512];
-
-    if (!file)
-        return false;
-    while (!found && fgets(line, sizeof(line), file)) {
-        const char *value = line + strlen(word);
-
-        if (strncmp(line, word, strlen(word)))
-            continue;
-        value += strspn(value, " \t:");
-        snprintf(ret, size, "%.*s", (int)strcspn(value, "\n"), value);
-        found = true;
-    }
-    fclose(file);
-    return found;
-}
+#include "first_line.h"
 
 int facts_write_machine(struct writer *writer)
 {
@@ -46,11 +25,11 @@ int facts_write_machine(struct writer *writer)
     }
     if (!result)
         result = writer_fact(writer, "processors", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
-    if (!result && read_word("/proc/cpuinfo", "model name", text, sizeof(text)))
+    if (!result && line_after("/proc/cpuinfo", "model name", text, sizeof(text)))
         result = writer_fact(writer, "processor_model", "%s", text);
-    if (!result && read_word("/proc/meminfo", "MemTotal", text, sizeof(text)))
+    if (!result && line_after("/proc/meminfo", "MemTotal", text, sizeof(text)))
         result = writer_fact(writer, "memory", "%s", text);
-    if (!result && read_word("/proc/sys/kernel/random/boot_id", "", text, sizeof(text)))
+    if (!result && line_after("/proc/sys/kernel/random/boot_id", "", text, sizeof(text)))
         result = writer_fact(writer, "boot_id", "%s", text);
     return result;
 }
