@@ -133,6 +133,12 @@ check "a C++ program builds" build g++ "$work/plus.cc" plus
 check "a C++ program runs" run_in_work "$work/plus"
 check "examples/raii.cc builds" build g++ "$source_dir/examples/raii.cc" raii
 check "raii runs" says '^ran [0-9.]+ ms, slept [0-9.]+ ms, [1-9][0-9]* switches' "$work/raii"
+if pkg-config --exists benchmark; then
+    read -ra words < <(pkg-config --cflags --libs libprcb benchmark)
+    check "examples/google_benchmark.cc builds" g++ -std=c++17 "$source_dir/examples/google_benchmark.cc" \
+        "${words[@]}" -pthread -Wl,-rpath,"$libdir" -o "$work/google_benchmark"
+    check "google_benchmark runs" says 'sleep_ns=|ready_ns=' "$work/google_benchmark"
+fi
 check "request runs" says 'requests, tier (bpf|perf)' "$work/request-gcc" 60
 check "threads runs" says '^sleeper' "$work/threads-gcc"
 check "a reader of dumps builds" build_dump_reader

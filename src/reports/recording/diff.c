@@ -9,6 +9,7 @@
 #include <prcb/causes.h>
 
 #include "array.h"
+#include "condition.h"
 #include "csv.h"
 #include "error.h"
 #include "format.h"
@@ -183,44 +184,6 @@ void diff_free(struct diff *diff)
 
 /* ---- conditions ------------------------------------------------------------------ */
 
-struct condition {
-    char figure[32], thread[64]; /* thread "": all */
-    bool less, percent;
-    double change; /* percent, or ns per second */
-};
-
-static int parse(const char *text, struct condition *ret, struct prcb_error *err)
-{
-    static const struct {
-        const char *name;
-        double scale;
-    } units[] = {{"%", 1}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    const char *sign = strpbrk(text, "<>"),
-               *at = memchr(text, '@', sign ? (size_t)(sign - text) : 0);
-    size_t figure = sign ? (size_t)((at ? at : sign) - text) : 0;
-    char *unit;
-
-    *ret = (struct condition){.less = sign && *sign == '<'};
-    if (sign && figure && figure < sizeof(ret->figure) &&
-        (!at || (sign - at > 1 && (size_t)(sign - at) <= sizeof(ret->thread)))) {
-        memcpy(ret->figure, text, figure);
-        if (at)
-            memcpy(ret->thread, at + 1, (size_t)(sign - at) - 1);
-        ret->change = strtod(sign + 1, &unit);
-        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && unit != sign + 1; i++) {
-            if (strcmp(unit, units[i].name) || !isfinite(ret->change))
-                continue;
-            ret->percent = !i;
-            ret->change *= units[i].scale;
-            return 0;
-        }
-    }
-    return prcb_fail(err, -EINVAL,
-                     "--fail-if '%s': FIGURE[@THREAD] > or < CHANGE in %%, us, ms or s, as "
-                     "'ready>+10%%'",
-                     text);
-}
-
 static bool is_cause(const char *name)
 {
 #define NAME(number, NAME, known, ...)                                                             \
@@ -240,21 +203,10 @@ static bool concerns(const struct condition *condition, const struct diff_row *r
            !strcmp(row->name, condition->figure);
 }
 
-static bool holds(const struct condition *condition, const double rate[2])
-{
-    double change = rate[1] - rate[0];
-
-    /* From nothing to something is more than any share of it. */
-    if (condition->percent)
-        change = rate[0] > 0 ? 100 * change / rate[0] : change > 0 ? INFINITY : 0;
-    return condition->less ? change < condition->change : change > condition->change;
-}
-
 int diff_check(const struct diff *diff, const char *text, bool *ret, struct prcb_error *err)
 {
-    static const double nothing[2] = {0, 0};
     struct condition condition;
-    int result = parse(text, &condition, err);
+    int result = condition_parse(text, false, &condition, err);
 
     if (result)
         return result;
@@ -263,7 +215,7 @@ int diff_check(const struct diff *diff, const char *text, bool *ret, struct prcb
                          text);
     for (size_t i = 0; i < diff->count; i++) {
         if (concerns(&condition, &diff->rows[i])) {
-            *ret = holds(&condition, diff->rows[i].rate);
+            *ret = condition_holds(&condition, diff->rows[i].rate[0], change_of(&diff->rows[i]));
             return 0;
         }
     }
@@ -272,7 +224,7 @@ int diff_check(const struct diff *diff, const char *text, bool *ret, struct prcb
                          "--fail-if '%s': neither recording has such a figure: running, ready, "
                          "waiting or a cause, and behind '@' a thread's name with # for digits",
                          text);
-    *ret = holds(&condition, nothing);
+    *ret = condition_holds(&condition, 0, 0);
     return 0;
 }
 

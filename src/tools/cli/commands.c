@@ -6,7 +6,7 @@
 #include "cli.h"
 
 extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_list, cmd_cpu,
-    cmd_power, cmd_record, cmd_report, cmd_why, cmd_top, cmd_serve, cmd_export;
+    cmd_power, cmd_record, cmd_report, cmd_why, cmd_top, cmd_serve, cmd_export, cmd_bench;
 
 const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_PROFILER
@@ -21,6 +21,9 @@ const struct cli_command *const cli_commands[] = {
     &cmd_serve,
 #endif
     &cmd_record, &cmd_report, &cmd_cpu,
+#ifdef HAVE_STACK
+    &cmd_bench,
+#endif
 #endif
 #ifdef HAVE_WINDOWS
     &cmd_power,

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "bench_where.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "looks.h"
+#include "now.h"
+#include "why.h"
+
+#define REPEATS     3      /* runs of each command */
+#define BUDGET      25     /* percent of a processor */
+#define MIN_WAIT_NS 200000 /* shorter waits are chosen at random */
+#define LOOK_NS     1000000
+#define PLACES_MAX  4096
+#define SHOWN       8
+#define WORTH       0.05 /* of the difference of its cause: less is not worth a line */
+
+struct places {
+    struct bench_place *rows;
+    size_t count;
+    int side;
+};
+
+/* Returns the innermost function that is the program's own: neither the kernel's nor libc's. */
+static const char *function_of(const struct prcb_stack *stack)
+{
+    static const char *const others[] = {"libc.so", "libc-", "ld-linux", "libpthread", "ld-musl"};
+    const char *first = NULL;
+
+    for (uint32_t i = 0; i < stack->frame_count; i++) {
+        const struct prcb_frame *frame = &stack->frames[i];
+        const char *base = frame->file ? strrchr(frame->file, '/') : NULL;
+        bool other = !frame->function || !frame->address || (frame->file && *frame->file == '[');
+
+        base = base ? base + 1 : frame->file ? frame->file : "";
+        for (size_t k = 0; k < sizeof(others) / sizeof(others[0]) && !other; k++)
+            other = !strncmp(base, others[k], strlen(others[k]));
+        if (!other)
+            return frame->function;
+        first = first ? first : frame->function;
+    }
+    return first;
+}
+
+static int add(struct places *places, unsigned part, const char *function, double ns)
+{
+    struct bench_place row = {.part = part};
+
+    for (size_t i = 0; i < places->count; i++) {
+        if (places->rows[i].part == part && !strcmp(places->rows[i].function, function)) {
+            places->rows[i].ns[places->side] += ns;
+            return 0;
+        }
+    }
+    if (places->count == PLACES_MAX)
+        return 0;
+    row.function = strdup(function);
+    row.ns[places->side] = ns;
+    if (!row.function || array_append(places->rows, places->count, row)) {
+        free(row.function);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static bool differs(const struct bench_comparison *comparison, unsigned part)
+{
+    const struct bench_row *row = bench_row_of(comparison, part);
+
+    return row && row->verdict >= BENCH_MORE;
+}
+
+static int take_report(struct why *why, const struct bench_comparison *comparison,
+                       struct places *places)
+{
+    struct why_report report;
+    int result = why_report_make(why, &report);
+
+    if (result)
+        return result;
+    for (size_t i = 0; i < report.count; i++) {
+        for (size_t k = 0; k < report.processes[i].cause_count; k++) {
+            const struct why_cause *cause = &report.processes[i].causes[k];
+            unsigned part = BENCH_FIXED + cause->cause;
+
+            for (size_t p = 0; p < cause->part_count && differs(comparison, part) && !result; p++) {
+                const char *function = cause->parts[p].kind == WHY_STACK
+                                           ? function_of(&cause->parts[p].stack)
+                                           : why_part_name(cause->parts[p].kind);
+
+                result = add(places, part, function ? function : "[no names]",
+                             (double)cause->parts[p].ns / REPEATS);
+            }
+        }
+    }
+    why_report_deinit(&report);
+    return result;
+}
+
+/* ---- looking -------------------------------------------------------------------- */
+
+static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
+{
+    return why_account(ctx, a, now);
+}
+
+static int look_released(void *ctx, uint64_t key)
+{
+    return why_released(ctx, key);
+}
+
+static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
+                       int result, struct object_wait wait)
+{
+    return why_chosen(ctx, chosen, stack, result, wait);
+}
+
+/* Runs a command to its end, looking. */
+static int look_at(struct bench_runner *runner, char **argv, struct looks *looks, struct why *why,
+                   struct prcb_error *err)
+{
+    const struct looks_fns fns = {
+        .account = look_account, .released = look_released, .chosen = look_chosen, .ctx = why};
+    bool ended = false, child_ended = false;
+    int status = bench_run_start(runner, argv, err), result = 0;
+
+    if (status != CLI_OK)
+        return -EIO;
+    while (!result && !child_ended) {
+        result = looks_take(looks, &fns, &ended, err);
+        /* Often: nothing tells the functions of a process that has ended. */
+        child_ended = stat_wait_until(runner->wait, now_ns() + LOOK_NS) & STAT_WAIT_CHILD;
+    }
+    if (!result)
+        result = looks_take(looks, &fns, &ended, err);
+    if (!child_ended)
+        stat_wait_end_child(runner->wait);
+    stat_wait_reap(runner->wait);
+    return result;
+}
+
+static int look_once(const struct bench_runner *runner, char **argv,
+                     const struct bench_comparison *comparison, struct places *places,
+                     struct prcb_error *err)
+{
+    const struct prcb_options how = {.size = sizeof(how),
+                                     .tier = prcb_session_tier(runner->session),
+                                     .flags = PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN};
+    struct why_source source = {.read = looks_read, .min_wait_ns = MIN_WAIT_NS};
+    struct bench_runner other = *runner;
+    struct looks *looks = NULL;
+    struct why *why = NULL;
+    int result = prcb_open(&how, &other.session, err);
+
+    if (result)
+        return result;
+    result = looks_open(other.session, BUDGET, &looks, err);
+    source.ctx = looks;
+    if (!result)
+        result = why_open(&source, &why);
+    if (!result)
+        result = look_at(&other, argv, looks, why, err);
+    if (!result)
+        result = take_report(why, comparison, places);
+    why_close(why);
+    looks_close(looks);
+    prcb_close(other.session);
+    return result;
+}
+
+/* ---- places --------------------------------------------------------------------- */
+
+static int by_difference(const void *left, const void *right)
+{
+    const struct bench_place *a = left, *b = right;
+    double x = fabs(a->ns[1] - a->ns[0]), y = fabs(b->ns[1] - b->ns[0]);
+
+    return x == y ? strcmp(a->function, b->function) : x > y ? -1 : 1;
+}
+
+/* Keeps those that explain their cause's difference. */
+static void cut(const struct bench_comparison *comparison, struct places *places)
+{
+    size_t kept = 0;
+
+    array_sort(places->rows, places->count, by_difference);
+    for (size_t i = 0; i < places->count; i++) {
+        const struct bench_place *place = &places->rows[i];
+        double change = bench_row_of(comparison, place->part)->result.shift;
+        double here = place->ns[1] - place->ns[0];
+
+        if (kept < SHOWN && here * change > 0 && fabs(here) > WORTH * fabs(change))
+            places->rows[kept++] = *place;
+        else
+            free(place->function);
+    }
+    places->count = kept;
+}
+
+int bench_where(const struct bench_runner *runner, char **const commands[2],
+                const struct bench_comparison *comparison, struct bench_place **ret,
+                size_t *ret_count, struct prcb_error *err)
+{
+    struct places places = {0};
+    bool wanted = false;
+    int result = 0;
+
+    for (size_t i = 0; i < comparison->count; i++) {
+        unsigned part = comparison->rows[i].part;
+
+        wanted = wanted || (part >= BENCH_FIXED && !bench_part_counts(part) &&
+                            comparison->rows[i].verdict >= BENCH_MORE);
+    }
+    for (int i = 0; i < 2 * REPEATS && wanted && !result; i++) {
+        places.side = i & 1;
+        result = look_once(runner, commands[i & 1], comparison, &places, err);
+    }
+    if (!result)
+        cut(comparison, &places);
+    *ret = places.rows;
+    *ret_count = places.count;
+    return result;
+}
