@@ -14,6 +14,7 @@
 #include <string.h>
 
 #ifdef PRCB_HAVE_PFM
+#include <dlfcn.h>
 #include <perfmon/pfmlib.h>
 #include <perfmon/pfmlib_perf_event.h>
 #include <pthread.h>
@@ -219,6 +220,35 @@ static int set_pmu(const char *name, struct counter_event *event, struct prcb_er
 
 #ifdef PRCB_HAVE_PFM
 
+/* It is loaded when the first name is looked for: its tables take 41,000 relocations and 1.6 MB,
+ * which every program that links this library would pay for at its start. */
+#define PFM_LIBRARY "libpfm.so.4"
+#define PFM_CALLS(CALL)                                                                            \
+    CALL(initialize)                                                                               \
+    CALL(get_os_event_encoding)                                                                    \
+    CALL(get_pmu_info)                                                                             \
+    CALL(get_event_next)                                                                           \
+    CALL(get_event_info)
+
+static struct {
+#define DECLARE(name) __typeof__(&pfm_##name) name;
+    PFM_CALLS(DECLARE)
+} pfm;
+
+static bool load_pfm(void)
+{
+    void *library = dlopen(PFM_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+    bool complete = library;
+    void *at;
+
+#define FIND(name)                                                                                 \
+    at = library ? dlsym(library, "pfm_" #name) : NULL;                                            \
+    complete &= at != NULL;                                                                        \
+    memcpy(&pfm.name, &at, sizeof(at));
+    PFM_CALLS(FIND)
+    return complete && pfm.initialize() == PFM_SUCCESS;
+}
+
 static bool have_pfm(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -227,7 +257,7 @@ static bool have_pfm(void)
 
     pthread_mutex_lock(&lock);
     if (!state)
-        state = pfm_initialize() == PFM_SUCCESS ? 1 : -1;
+        state = load_pfm() ? 1 : -1;
     result = state > 0;
     pthread_mutex_unlock(&lock);
     return result;
@@ -239,7 +269,7 @@ static int set_pfm(const char *name, struct counter_event *event)
     struct perf_event_attr attr = {.size = sizeof(attr)};
     pfm_perf_encode_arg_t arg = {.attr = &attr, .size = sizeof(arg)};
 
-    if (!have_pfm() || pfm_get_os_event_encoding(name, PFM_PLM0 | PFM_PLM3, PFM_OS_PERF_EVENT,
+    if (!have_pfm() || pfm.get_os_event_encoding(name, PFM_PLM0 | PFM_PLM3, PFM_OS_PERF_EVENT,
                                                  &arg) != PFM_SUCCESS)
         return 1;
     event->type = attr.type;
@@ -256,13 +286,13 @@ static int walk_pmu(pfm_pmu_t pmu, prcb_counter_pfm_fn fn, void *ctx)
     pfm_pmu_info_t about = {.size = sizeof(about)};
     int result = 0;
 
-    if (pfm_get_pmu_info(pmu, &about) != PFM_SUCCESS || !about.is_present)
+    if (pfm.get_pmu_info(pmu, &about) != PFM_SUCCESS || !about.is_present)
         return 0;
-    for (int i = about.first_event; i >= 0 && !result; i = pfm_get_event_next(i)) {
+    for (int i = about.first_event; i >= 0 && !result; i = pfm.get_event_next(i)) {
         pfm_event_info_t event = {.size = sizeof(event)};
         char name[COUNTER_NAME_MAX];
 
-        if (pfm_get_event_info(i, PFM_OS_PERF_EVENT, &event) != PFM_SUCCESS)
+        if (pfm.get_event_info(i, PFM_OS_PERF_EVENT, &event) != PFM_SUCCESS)
             continue;
         snprintf(name, sizeof(name), "%s::%s", about.name, event.name);
         result = fn(name, event.desc ? event.desc : "", ctx);
