@@ -131,7 +131,8 @@ struct variant {
     int rounds;
     uint32_t flags; /* prcb: enum prcb_open_flag */
     enum { EMPTY, ADDITIONS, ATTACHED, PROFILED, DAEMON, SHARED, PEER } kind;
-    int clients; /* DAEMON: that profile the threads; SHARED: members of the session of all */
+    int clients; /* DAEMON: that profile the threads; SHARED: members of the session of all, which
+                    with PRCB_OPEN_EDGES keeps by whom */
     const char *argv[16]; /* PEER; "@PID" stands for this process */
 };
 
@@ -142,6 +143,8 @@ struct variant {
 static const struct variant variants[] = {
     {"an empty eBPF program", ROUNDS, 0, EMPTY, 0, {0}},
     {"one at switches and one at wakes", ROUNDS, PRCB_OPEN_EDGES, EMPTY, 0, {0}},
+    {"a fleet: prcbd, all threads", DAEMONS, 0, SHARED, 1, {0}},
+    {"a fleet: prcbd, all threads, by whom", DAEMONS, PRCB_OPEN_EDGES, SHARED, 1, {0}},
     {"a program of 2,000 additions", ROUNDS, 0, ADDITIONS, 0, {0}},
     {"prcb attached, threads not profiled", ROUNDS, 0, ATTACHED, 0, {0}},
     {"prcb, profiled, no lock hooks", ROUNDS, PRCB_OPEN_NO_LOCKS, PROFILED, 0, {0}},
@@ -184,7 +187,6 @@ static const struct variant variants[] = {
     {"prcbd, one client, with objects", DAEMONS, PRCB_OPEN_OBJECTS, DAEMON, 1, {0}},
     {"prcbd, one client, with switch records", DAEMONS, PRCB_OPEN_SWITCHES, DAEMON, 1, {0}},
     {"prcbd, profiled by three clients", DAEMONS, 0, DAEMON, 3, {0}},
-    {"prcbd, the shared session, one member", DAEMONS, 0, SHARED, 1, {0}},
     {"prcbd, the shared session, two members", DAEMONS, 0, SHARED, 2, {0}},
     {"perf stat -e context-switches -p",
      PEERS,
@@ -313,7 +315,8 @@ static pid_t begin_member(void)
 
 static bool begin_daemon(const struct variant *variant, struct running *running)
 {
-    if (!bench_daemon_begin())
+    if (!bench_daemon_begin_with(
+            variant->kind == SHARED && variant->flags & PRCB_OPEN_EDGES ? "by_whom = yes\n" : ""))
         return false;
     running->daemon = true;
     for (int i = 0; variant->kind == SHARED && i < variant->clients; i++) {

@@ -4,6 +4,7 @@
  * named in them. What /proc does not show to a user stands nowhere in the memory that the user
  * gets. Records are held against the accounts, which are written apart.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/futex.h>
@@ -406,6 +407,68 @@ static void run_scene(uint32_t waker_uid, bool hides, bool named)
     else
         assert_hidden(s);
     end_scene(s);
+}
+
+/* ---- the session of all threads ---- */
+
+static struct prcb *open_all(uint32_t flags)
+{
+    const struct prcb_options options = {
+        .size = sizeof(options), .tier = PRCB_TIER_DAEMON, .flags = PRCB_OPEN_SHARED | flags};
+    struct prcb_error err = {0};
+    struct prcb *p = NULL;
+
+    CHECK(!prcb_open(&options, &p, &err));
+    CHECK(!prcb_profile_all(p, &err));
+    return p;
+}
+
+static uint64_t own_key(struct prcb *p)
+{
+    struct prcb_account a = {.size = sizeof(a)};
+    struct prcb_error err = {0};
+    struct prcb_thread *self;
+
+    CHECK(!prcb_thread_open(p, getpid(), &self, &err) && !prcb_thread_read(self, &a));
+    prcb_thread_close(self);
+    return a.key;
+}
+
+/* s->again: the session that is shared keeps edges. */
+static int share_edges(void *arg)
+{
+    struct scene *s = arg;
+    struct prcb_error err = {0};
+    struct prcb *plain, *p;
+
+    become(NOBODY);
+    plain = open_all(0);
+    p = open_all(PRCB_OPEN_EDGES);
+    CHECK((own_key(p) == own_key(plain)) == s->again);
+    ask(s, ROUNDS);
+    read_edges(p, own_key(p), s);
+    /* Who does not ask gets none. */
+    CHECK(prcb_edges_walk(plain, own_key(plain), NULL, look_at, NULL, &err) == -EOPNOTSUPP);
+    prcb_close(plain);
+    prcb_close(p);
+    return 0;
+}
+
+static void who_wakes_all_threads(void **state)
+{
+    for (uint32_t kept = 0; kept < 2; kept++) {
+        struct scene *s;
+
+        daemon_start(kept ? "profile_all = all\nby_whom = yes\n" : "profile_all = all\n");
+        s = make_scene(SOMEONE, true);
+        s->again = kept;
+        assert_int_equal(child_wait(child_start(share_edges, s)), 0);
+        s->unreported = ROUNDS; /* not counted here */
+        assert_named(s);
+        assert_true(s->named > s->waits / 2);
+        end_scene(s);
+        daemon_end(NULL);
+    }
 }
 
 /* ---- /proc shows everybody ---- */
@@ -1034,6 +1097,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         BPF_TEST(who_wakes_ones_threads),
+        DAEMON_TEST(who_wakes_all_threads),
         BPF_TEST(a_wake_before_the_switch_out_is_not_lost),
         BPF_TEST(from_outside_of_the_pid_namespace),
         DAEMON_TEST(the_daemon_is_another_meanwhile),

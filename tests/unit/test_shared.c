@@ -33,9 +33,24 @@ static int null_fd(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-int kernel_client_fd(const struct kernel *k, uint32_t number)
+int kernel_client_fds(const struct kernel *k, uint32_t number, struct kernel_client_fds *ret)
 {
-    return null_fd();
+    *ret = (struct kernel_client_fds){null_fd(), -1};
+    return 0;
+}
+
+struct kernel_client_fds sessions_duplicate(const struct kernel_client_fds *maps)
+{
+    return (struct kernel_client_fds){null_fd(), maps->edges < 0 ? -1 : null_fd()};
+}
+
+void sessions_close_maps(struct kernel_client_fds *maps)
+{
+    if (maps->accounts >= 0)
+        close(maps->accounts);
+    if (maps->edges >= 0)
+        close(maps->edges);
+    *maps = (struct kernel_client_fds){-1, -1};
 }
 
 const struct prcb_account_block *kernel_client_view(int fd, uint32_t accounts)
@@ -70,12 +85,12 @@ int sessions_make(struct sessions *s, const struct peer *owner,
                   struct session **ret, struct kernel_client_fds *ret_fds, struct prcb_error *err)
 {
     assert_int_equal(accounts, ACCOUNTS);
-    assert_true(client->all && !client->registers && owner->payer == SHARED_UID);
+    assert_true(client->all && client->names && !client->registers && owner->payer == SHARED_UID);
     *ret = &s->all[1];
     **ret = (struct session){
         .state = SESSION_USED, .number = 1, .accounts = accounts, .maps = {-1, -1}};
     memset(records[1].token, 'x', 16);
-    *ret_fds = (struct kernel_client_fds){null_fd(), -1};
+    *ret_fds = (struct kernel_client_fds){null_fd(), client->edges ? null_fd() : -1};
     return 0;
 }
 
@@ -101,10 +116,11 @@ static uint32_t join(void)
     struct prcb_error err = {0};
     uint8_t token[16];
     uint32_t member = 99;
-    int fd = -1;
+    struct kernel_client_fds fds;
 
-    assert_int_equal(shared_join(&sessions, &entitled, 0, &fd, token, &member, &err), 0);
-    close(fd);
+    assert_int_equal(shared_join(&sessions, &entitled, false, 0, &fds, token, &member, &err), 0);
+    assert_int_equal(fds.edges, -1);
+    sessions_close_maps(&fds);
     return member;
 }
 
@@ -221,17 +237,19 @@ static void who_may_not_share_is_told(void **state)
     struct prcb_error err = {0};
     uint8_t token[16] = {0};
     uint32_t member;
-    int fd;
+    struct kernel_client_fds fds;
 
     peers[0].all = false;
     peers[1].writes_maps = true;
     peers[2].same_pid_ns = false;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(shared_join(&sessions, &peers[i], 0, &fd, token, &member, &err), -EPERM);
+        assert_int_equal(shared_join(&sessions, &peers[i], false, 0, &fds, token, &member, &err),
+                         -EPERM);
     assert_int_equal(shared_rejoin(&sessions, &entitled, token, &member, &err), -ESTALE);
     for (int i = 0; i < MEMBERS; i++)
         join();
-    assert_int_equal(shared_join(&sessions, &entitled, 0, &fd, token, &member, &err), -EBUSY);
+    assert_int_equal(shared_join(&sessions, &entitled, false, 0, &fds, token, &member, &err),
+                     -EBUSY);
     for (uint32_t i = 0; i < MEMBERS; i++)
         shared_leave(&sessions, i);
     assert_int_equal(closed, 1);

@@ -53,7 +53,7 @@ static int open_session(struct prcb *p, uint32_t accounts, struct wire_open_answ
     struct client_question q = {WIRE_OPEN, &open, sizeof(open), sizeof(*ret), ret, sizeof(*ret)};
 
     if (s->shared) {
-        open.flags = WIRE_OPEN_SHARED;
+        open.flags = WIRE_OPEN_SHARED | (p->flags & PRCB_OPEN_EDGES ? WIRE_OPEN_EDGES : 0);
         memcpy(open.token, s->token, sizeof(open.token));
         return client_closed(client_ask(&s->client, &q, arrival, err), err);
     }
@@ -287,6 +287,8 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
         head.features &= ~PRCB_FEATURE_TAILS;
     if (!(p->flags & PRCB_OPEN_SWITCHES))
         head.features &= ~PRCB_FEATURE_SWITCHES;
+    if (!(p->flags & PRCB_OPEN_EDGES))
+        head.features &= ~PRCB_FEATURE_EDGES;
     if (map_rest(p, arrival->fds[0], answer->accounts, &head, err))
         return err->code;
     if (head.account_count >= bytes / head.account_stride)
@@ -345,8 +347,8 @@ static int open_either(struct prcb *p, struct wire_open_answer *ret, struct clie
     struct daemon_state *s = p->daemon;
     int result = -EPERM;
 
-    s->shared = p->flags & PRCB_OPEN_SHARED && !(p->flags & PRCB_OPEN_EDGES) &&
-                s->client.hello.hello.minor >= 5 && s->client.hello.may & WIRE_MAY_PROFILE_ALL;
+    s->shared = p->flags & PRCB_OPEN_SHARED && s->client.hello.may & WIRE_MAY_PROFILE_ALL &&
+                s->client.hello.hello.minor >= (p->flags & PRCB_OPEN_EDGES ? 10 : 5);
     if (s->shared)
         result = open_session(p, 0, ret, arrival, err);
     if (s->shared && !client_refused(result))

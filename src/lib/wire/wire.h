@@ -22,7 +22,7 @@
 #define WIRE_DEFAULT_PATH "/run/prcb/socket"
 #define WIRE_MAGIC        0x44425250u /* "PRBD" */
 #define WIRE_MAJOR        1           /* both ends must have the same */
-#define WIRE_MINOR        9           /* how far payloads have grown and types been added */
+#define WIRE_MINOR        10          /* how far payloads have grown and types been added */
 #define WIRE_MAX          1024        /* bytes of a message; a longer one ends the connection */
 #define WIRE_MAX_FDS      3
 #define WIRE_TOKEN        16
@@ -74,8 +74,9 @@ struct wire_hello_answer {
 /* Keep edges: by whom threads were woken and preempted. Since minor 2. Where they cannot be had the
  * answer brings no third descriptor. */
 #define WIRE_OPEN_EDGES 2u
-/* The session of all threads that several clients share, and nothing of one's own; `accounts` means
- * nothing. Since minor 5. */
+/* The session of all threads that several clients share, and nothing of one's own but, since minor
+ * 10, edges, which an answer of -EOPNOTSUPP says it does not keep; `accounts` means nothing. Since
+ * minor 5. */
 #define WIRE_OPEN_SHARED 4u
 /* Keep tails: how long waits and ready time took. The head says whether. Since minor 6. */
 #define WIRE_OPEN_TAILS 8u

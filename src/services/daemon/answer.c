@@ -101,35 +101,82 @@ static bool processors_run(struct server *s)
     return s->load == LOAD_DONE || s->load == LOAD_FAILED;
 }
 
+/* Descriptors as libraries expect them: behind the second one they look for the offset of the
+ * clock, which is in the head of the session itself: what one client has nobody else has. Returns
+ * how many there are, or -EMFILE: then *maps are closed. */
+static int list_maps(struct kernel_client_fds *maps, int ret[3], struct prcb_error *err)
+{
+    ret[0] = maps->accounts;
+    ret[1] = fcntl(maps->accounts, F_DUPFD_CLOEXEC, 0);
+    ret[2] = maps->edges;
+    if (ret[1] >= 0)
+        return ret[2] < 0 ? 2 : 3;
+    sessions_close_maps(maps);
+    return prcb_fail(err, -EMFILE, "prcbd has no free descriptor; try again later");
+}
+
+/* Whether the session that is shared keeps edges, or is to. -EAGAIN: ask again later. */
+static int has_shared_edges(const struct request *r, bool *ret)
+{
+    const struct server *s = r->server;
+    const struct session *session = s->sessions->shared.session;
+
+    if (!session && s->config->by_whom && !processors_run(r->server))
+        return -EAGAIN;
+    *ret =
+        session ? s->sessions->shared.fds.edges >= 0 : s->config->by_whom && s->load != LOAD_FAILED;
+    return 0;
+}
+
+static int join_shared(const struct request *r, uint32_t flags, struct wire_open_answer *reply,
+                       int fds[3], struct prcb_error *err)
+{
+    struct sessions *sessions = r->server->sessions;
+    struct conn *conn = r->conn;
+    struct kernel_client_fds maps;
+    bool edges;
+    int result = has_shared_edges(r, &edges);
+
+    if (result)
+        return result;
+    if (flags & WIRE_OPEN_EDGES && !edges)
+        return prcb_fail(err, -EOPNOTSUPP,
+                         "the shared session does not keep by whom (by_whom in prcbd.conf)");
+    result = shared_join(sessions, &conn->peer, edges, now_ms() - conn->asked_at, &maps,
+                         reply->token, &conn->member, err);
+    if (result)
+        return result;
+    if (!(flags & WIRE_OPEN_EDGES) && maps.edges >= 0) {
+        close(maps.edges);
+        maps.edges = -1;
+    }
+    result = list_maps(&maps, fds, err);
+    if (result < 0)
+        shared_leave(sessions, conn->member);
+    return result;
+}
+
 /* If token is NULL, the client joins the session; else it resumes it. */
-static int open_shared(const struct request *r, const uint8_t *token, struct prcb_error *err)
+static int open_shared(const struct request *r, uint32_t flags, const uint8_t *token,
+                       struct prcb_error *err)
 {
     struct sessions *sessions = r->server->sessions;
     struct wire_open_answer reply = {.resumed = token != NULL};
     struct conn *conn = r->conn;
-    int fds[2], result;
+    int fds[3], result;
 
     if (token) {
         result = shared_rejoin(sessions, &conn->peer, token, &conn->member, err);
         memcpy(reply.token, token, sizeof(reply.token));
     } else {
-        result = shared_join(sessions, &conn->peer, now_ms() - conn->asked_at, &fds[0], reply.token,
-                             &conn->member, err);
+        result = join_shared(r, flags, &reply, fds, err);
     }
-    if (result)
+    if (result < 0)
         return result == -EAGAIN ? later(r) : result;
-    if (!token) {
-        fds[1] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
-        if (fds[1] < 0) {
-            close(fds[0]);
-            shared_leave(sessions, conn->member);
-            return prcb_fail(err, -EMFILE, "prcbd has no free descriptor; try again later");
-        }
-    }
     conn->session = sessions->shared.session;
     conn->shared = true;
     reply.accounts = conn->session->accounts;
-    conn_answer(conn, r->message, &reply, sizeof(reply), fds, token ? 0 : 2);
+    conn_answer(conn, r->message, &reply, sizeof(reply), fds, token ? 0 : result);
     return 0;
 }
 
@@ -149,12 +196,13 @@ static int do_open(const struct request *r, struct prcb_error *err)
         return result;
     if (open.flags & ~(WIRE_OPEN_REGISTERS | WIRE_OPEN_EDGES | WIRE_OPEN_SHARED | WIRE_OPEN_TAILS |
                        WIRE_OPEN_SWITCHES | WIRE_OPEN_OBJECTS | WIRE_OPEN_OWNERS) ||
-        (open.flags & WIRE_OPEN_SHARED && open.flags != WIRE_OPEN_SHARED))
+        (open.flags & WIRE_OPEN_SHARED && open.flags & ~(WIRE_OPEN_SHARED | WIRE_OPEN_EDGES)))
         return prcb_fail(err, -EINVAL, "open: flags 0x%x have unknown bits", open.flags);
     if (!conn->asked_at)
         conn->asked_at = now_ms();
     if (open.flags & WIRE_OPEN_SHARED)
-        return open_shared(r, memcmp(open.token, none, sizeof(none)) ? open.token : NULL, err);
+        return open_shared(r, open.flags,
+                           memcmp(open.token, none, sizeof(none)) ? open.token : NULL, err);
     if (memcmp(open.token, none, sizeof(none))) {
         result = sessions_resume(r->server->sessions, &conn->peer, open.token, &conn->session, err);
         if (result)
@@ -177,22 +225,14 @@ static int do_open(const struct request *r, struct prcb_error *err)
                            &conn->session, &maps, reply.token, err);
     if (result)
         return result == -EAGAIN ? later(r) : result;
-    fds[0] = maps.accounts;
-    fds[2] = maps.edges;
-    /* Libraries look for the offset of the clock behind the second descriptor. The offset is in
-     * the head of the session itself: what one client has nobody else has. */
-    fds[1] = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
-    if (fds[1] < 0) {
-        result = prcb_fail(err, -errno, "prcbd has no free descriptor; try again later");
-        close(fds[0]);
-        if (fds[2] >= 0)
-            close(fds[2]);
+    result = list_maps(&maps, fds, err);
+    if (result < 0) {
         sessions_close(r->server->sessions, conn->session);
         conn->session = NULL;
         return result;
     }
     reply.accounts = conn->session->accounts;
-    conn_answer(conn, r->message, &reply, sizeof(reply), fds, fds[2] < 0 ? 2 : 3);
+    conn_answer(conn, r->message, &reply, sizeof(reply), fds, result);
     return 0;
 }
 

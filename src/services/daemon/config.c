@@ -36,6 +36,10 @@ const struct prcbd_setting prcbd_settings[] = {
      "Whether the session that clients of all threads share keeps how long threads waited and "
      "were\n"
      "ready, as histograms: yes or no. 48 KiB a processor, and some nanoseconds a switch."},
+    {"by_whom", PRCBD_TYPE_SWITCH, AT(by_whom), 0, 1, "no", false,
+     "Whether the session that clients of all threads share keeps by whom threads were woken, and "
+     "who\n"
+     "had the processor: yes or no. 2.3 KiB for each account, and a program at each wake."},
     {"profile_all", PRCBD_TYPE_ACCESS, AT(profile_all), 0, 0, "none", true,
      "Who may profile threads of other users: none, all, or group NAME."},
     {"processors", PRCBD_TYPE_ACCESS, AT(processors), 0, 0, "all", true,

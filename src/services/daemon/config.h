@@ -52,6 +52,7 @@ struct prcbd_config {
     uint64_t system_call_filter; /* 0, 1, and so the next */
     uint64_t interrupted;
     uint64_t tails;
+    uint64_t by_whom;
     uint64_t allow_unprivileged_bpf;
 };
 

@@ -39,7 +39,7 @@
 /* The names of programs that run for events begin with these. */
 #define ACCOUNT_EVENT   "accounts_"
 #define PROCESSOR_EVENT "processors_"
-#define SWITCH_EVENT    PROCESSOR_EVENT "prcb_processor_switch"
+#define SWITCH_PROGRAM  "prcb_processor_switch"
 
 /* The layout of everything that a daemon finds pinned: what programs and daemon share, and the
  * records. A daemon cannot take over another layout. */
@@ -346,13 +346,12 @@ static int attach_program(int program, int dir, const char *pin)
     return result;
 }
 
+/* It may be root's, who began as the daemon: then it cannot be opened any more. */
 static bool is_pinned(int dir, const char *pin)
 {
-    int fd = pins_get(dir, pin);
+    struct stat st;
 
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
+    return !fstatat(dir, pin, &st, AT_SYMLINK_NOFOLLOW);
 }
 
 /* The program at wakeups stays attached for as long as somebody has edges. */
@@ -610,24 +609,19 @@ static int load_processors(int map, struct processor_programs **ret, struct prcb
 
 /* The processors' program at switches, which edges do without, stays attached from the first
  * client on that reads processors. */
-static int settle_switches(int dir)
+static int settle_switches(struct kernel *k)
 {
-    int program, result;
-
-    if (is_pinned(dir, SWITCH_PIN))
+    if (is_pinned(k->live, SWITCH_PIN))
         return 0;
-    program = pins_get(dir, SWITCH_EVENT);
-    if (program < 0)
-        return program;
-    result = attach_program(program, dir, SWITCH_PIN);
-    close(program);
-    return result;
+    for (unsigned i = 0; i < k->processor_events.count; i++) {
+        if (!strcmp(k->processor_events.names[i], SWITCH_PROGRAM))
+            return attach_program(k->processor_events.fds[i], k->live, SWITCH_PIN);
+    }
+    return -ENOENT;
 }
 
-/* Attaches the processors' programs, and pins them in a directory. switches: that at switches,
- * too. */
-static int add_processors(int dir, struct processor_programs *programs, bool switches,
-                          struct prcb_error *err)
+/* Attaches the processors' programs, but for that at switches, and pins them in a directory. */
+static int add_processors(int dir, struct processor_programs *programs, struct prcb_error *err)
 {
     struct processor_map map = {0};
     int result;
@@ -639,8 +633,6 @@ static int add_processors(int dir, struct processor_programs *programs, bool swi
         return result;
     unlinkat(dir, SWITCH_PIN, 0); /* of a start that was cut short */
     result = pin_processors(dir, programs);
-    if (!result && switches)
-        result = settle_switches(dir);
     return result ? prcb_fail(err, result, "the processor programs cannot be pinned: %s",
                               strerror(-result))
                   : 0;
@@ -668,7 +660,7 @@ static int load_both(struct kernel *k, int dir, struct kernel *old, kernel_told 
 
     k->no_processors = (struct prcb_error){0};
     result = load_processors(-1, &processors, &k->no_processors);
-    runs = !result && wanted && !add_processors(dir, processors, k->interrupted, &k->no_processors);
+    runs = !result && wanted && !add_processors(dir, processors, &k->no_processors);
     k->has_interrupted = k->interrupted && runs;
     if (k->interrupted && !runs) {
         told("interrupted: the time of interrupts within a thread's run time is not available:");
@@ -915,6 +907,8 @@ int kernel_open(struct kernel *k, const char *directory, bool interrupted, kerne
     /* A daemon that was cut short may have left the program at wakeups attached or not. */
     if (!result && settle_waking(k, edging_of(k->records)))
         told("cannot attach to wakeups: sessions will have no wakers");
+    if (!result && k->has_interrupted && settle_switches(k))
+        told("cannot attach to switches: what interrupts take is less exact");
     if (result) {
         kernel_close(k);
         return result;
@@ -1108,11 +1102,22 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     return 0;
 }
 
-int kernel_client_fd(const struct kernel *k, uint32_t number)
+int kernel_client_fds(const struct kernel *k, uint32_t number, struct kernel_client_fds *ret)
 {
-    int fd = bpf_map_get_fd_by_id(k->records[number].map_id);
+    const struct kernel_record *record = &k->records[number];
+    struct kernel_client_fds fds = {.edges = -1};
+    int result = 0;
 
-    return fd < 0 ? -errno : fd;
+    fds.accounts = bpf_map_get_fd_by_id(record->map_id);
+    if (fds.accounts >= 0 && record->edges)
+        fds.edges = bpf_map_get_fd_by_id(record->edges_id);
+    if (fds.accounts < 0 || (record->edges && fds.edges < 0))
+        result = -errno;
+    if (result && fds.accounts >= 0)
+        close(fds.accounts);
+    if (!result)
+        *ret = fds;
+    return result;
 }
 
 const struct prcb_account_block *kernel_client_view(int fd, uint32_t accounts)
@@ -1327,7 +1332,7 @@ int kernel_attach_processors(struct kernel *k, struct prcb_error *err)
         return err->code;
     }
     k->unattached = NULL;
-    result = add_processors(k->live, programs, k->interrupted, err);
+    result = add_processors(k->live, programs, err);
     if (!result &&
         (result = pins_each(k->live, PROCESSOR_EVENT, open_processor_event, &k->processor_events)))
         prcb_fail(err, result, "the pinned processor programs cannot be opened: %s",
@@ -1346,7 +1351,7 @@ int kernel_attach_processors(struct kernel *k, struct prcb_error *err)
 int kernel_processors(struct kernel *k, bool threads, int *ret, struct prcb_error *err)
 {
     const int maps[] = {k->processors, k->processor_threads};
-    int result = settle_switches(k->live);
+    int result = settle_switches(k);
 
     if (result)
         return prcb_fail(err, result, "the processors' program at switches cannot be attached: %s",

@@ -116,9 +116,9 @@ uint32_t kernel_client_extra(const struct prcb_bpf_client *client, uint32_t *ret
 int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
                        struct kernel_client_fds *ret);
 
-/* Opens the map of a client that an earlier daemon made, by its number in the record: returns a
- * descriptor, or -errno. It works at the start only: the kernel asks for CAP_SYS_ADMIN. */
-int kernel_client_fd(const struct kernel *k, uint32_t number);
+/* Opens the maps of a client that an earlier daemon made, by their numbers in the record: 0 or
+ * -errno. It works at the start only: the kernel asks for CAP_SYS_ADMIN. */
+int kernel_client_fds(const struct kernel *k, uint32_t number, struct kernel_client_fds *ret);
 /* Maps a client's map to be read. NULL: it cannot be mapped. */
 const struct prcb_account_block *kernel_client_view(int fd, uint32_t accounts);
 void kernel_client_unview(const struct prcb_account_block *blocks, uint32_t accounts);

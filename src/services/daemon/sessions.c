@@ -166,7 +166,7 @@ static struct prcb_bpf_client client_of(const struct sessions *s, const struct p
 
 #define NO_MAPS ((struct kernel_client_fds){-1, -1})
 
-static void close_maps(struct kernel_client_fds *maps)
+void sessions_close_maps(struct kernel_client_fds *maps)
 {
     if (maps->accounts >= 0)
         close(maps->accounts);
@@ -175,8 +175,7 @@ static void close_maps(struct kernel_client_fds *maps)
     *maps = NO_MAPS;
 }
 
-/* Duplicates all descriptors, or none. */
-static struct kernel_client_fds duplicate(const struct kernel_client_fds *maps)
+struct kernel_client_fds sessions_duplicate(const struct kernel_client_fds *maps)
 {
     struct kernel_client_fds ret = {.accounts = fcntl(maps->accounts, F_DUPFD_CLOEXEC, 0),
                                     .edges = -1};
@@ -184,7 +183,7 @@ static struct kernel_client_fds duplicate(const struct kernel_client_fds *maps)
     if (maps->edges >= 0)
         ret.edges = fcntl(maps->edges, F_DUPFD_CLOEXEC, 0);
     if (ret.accounts < 0 || (maps->edges >= 0 && ret.edges < 0))
-        close_maps(&ret);
+        sessions_close_maps(&ret);
     return ret;
 }
 
@@ -240,10 +239,10 @@ int sessions_make(struct sessions *s, const struct peer *peer, const struct prcb
                                 .uid = peer->payer,
                                 .accounts = accounts,
                                 .same_pid_ns = peer->same_pid_ns,
-                                .maps = duplicate(ret_fds),
+                                .maps = sessions_duplicate(ret_fds),
                                 .pidfd = -1};
     if (session->maps.accounts < 0) {
-        close_maps(ret_fds);
+        sessions_close_maps(ret_fds);
         *session = (struct session){.maps = NO_MAPS, .pidfd = -1};
         return prcb_fail(err, -EMFILE, "prcbd has no free descriptor; try again later");
     }
@@ -411,7 +410,7 @@ static void forget(struct session *session)
 {
     if (session->pidfd >= 0)
         close(session->pidfd);
-    close_maps(&session->maps);
+    sessions_close_maps(&session->maps);
     free(session->given_up);
     *session = (struct session){.maps = NO_MAPS, .pidfd = -1};
 }
@@ -479,7 +478,7 @@ static void settle_one(struct sessions *s, uint32_t number, bool begun)
     struct session *session = &s->all[number];
 
     if (begun) {
-        close_maps(&session->maps);
+        sessions_close_maps(&session->maps);
         return;
     }
     held_add(&s->held, &(struct held_map){.id = record->map_id,

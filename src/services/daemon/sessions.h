@@ -45,7 +45,7 @@ struct sessions_batch {
 /* The session that several share (shared.h). */
 struct shared {
     struct session *session;                 /* NULL: there is none */
-    int fd;                                  /* its map */
+    struct kernel_client_fds fds;            /* its maps */
     const struct prcb_account_block *blocks; /* mapped to be read: what the programs write */
     uint64_t members, late;                  /* bits; late: not waited for */
     uint64_t lonely_since;                   /* ms: without members */
@@ -85,6 +85,9 @@ int sessions_open(struct sessions *s, const struct peer *peer, const struct wire
 int sessions_make(struct sessions *s, const struct peer *owner,
                   const struct prcb_bpf_client *client, uint32_t accounts, uint64_t waited_ms,
                   struct session **ret, struct kernel_client_fds *ret_fds, struct prcb_error *err);
+/* Duplicates all descriptors of a session's maps, or none (accounts: -1). */
+struct kernel_client_fds sessions_duplicate(const struct kernel_client_fds *maps);
+void sessions_close_maps(struct kernel_client_fds *maps);
 bool sessions_same_token(const uint8_t *a, const uint8_t *b);
 
 /* Gives a session that waits to the process that opened it. -ESTALE. */

@@ -45,22 +45,22 @@ static int may_join(const struct peer *peer, struct prcb_error *err)
     return 0;
 }
 
-/* Owns fd from here on. */
-static int begin(struct sessions *s, struct session *session, int fd)
+/* Owns fds from here on. */
+static int begin(struct sessions *s, struct session *session, struct kernel_client_fds fds)
 {
     struct shared *shared = &s->shared;
 
-    shared->blocks = kernel_client_view(fd, session->accounts);
+    shared->blocks = kernel_client_view(fds.accounts, session->accounts);
     shared->slots = calloc(session->accounts, sizeof(*shared->slots));
     if (!shared->blocks || !shared->slots) {
         kernel_client_unview(shared->blocks, session->accounts);
         free(shared->slots);
         *shared = (struct shared){0};
-        close(fd);
+        sessions_close_maps(&fds);
         return -ENOMEM;
     }
     shared->session = session;
-    shared->fd = fd;
+    shared->fds = fds;
     shared->lonely_since = now_ms();
     return 0;
 }
@@ -73,7 +73,7 @@ void shared_forget(struct sessions *s)
         return;
     kernel_client_unview(shared->blocks, shared->session->accounts);
     free(shared->slots);
-    close(shared->fd);
+    sessions_close_maps(&shared->fds);
     *shared = (struct shared){0};
 }
 
@@ -98,7 +98,7 @@ static int add_member(struct sessions *s, uint32_t *ret, struct prcb_error *err)
     return 0;
 }
 
-static int make(struct sessions *s, const struct peer *peer, uint64_t waited_ms,
+static int make(struct sessions *s, const struct peer *peer, bool edges, uint64_t waited_ms,
                 struct prcb_error *err)
 {
     /* The session belongs to nobody: to no process, and to no user whose limits it counts for. */
@@ -109,7 +109,10 @@ static int make(struct sessions *s, const struct peer *peer, uint64_t waited_ms,
                                            .all = 1,
                                            .processors =
                                                (__u16)present_processors(s->kernel->possible),
-                                           .tails = s->config->tails != 0};
+                                           .tails = s->config->tails != 0,
+                                           /* Who may profile all may know all. */
+                                           .names = 1,
+                                           .edges = edges};
     struct kernel_client_fds fds;
     struct session *session;
     int result;
@@ -118,34 +121,36 @@ static int make(struct sessions *s, const struct peer *peer, uint64_t waited_ms,
                            waited_ms, &session, &fds, err);
     if (result)
         return result;
-    if (begin(s, session, fds.accounts)) {
+    if (begin(s, session, fds)) {
         sessions_close(s, session);
         return no_memory(err);
     }
     return 0;
 }
 
-int shared_join(struct sessions *s, const struct peer *peer, uint64_t waited_ms, int *ret_fd,
-                uint8_t token[16], uint32_t *ret_member, struct prcb_error *err)
+int shared_join(struct sessions *s, const struct peer *peer, bool edges, uint64_t waited_ms,
+                struct kernel_client_fds *ret_fds, uint8_t token[16], uint32_t *ret_member,
+                struct prcb_error *err)
 {
-    int result = may_join(peer, err), fd;
+    struct kernel_client_fds fds;
+    int result = may_join(peer, err);
 
     if (!result && !s->shared.session)
-        result = make(s, peer, waited_ms, err);
+        result = make(s, peer, edges, waited_ms, err);
     if (result)
         return result;
-    fd = fcntl(s->shared.fd, F_DUPFD_CLOEXEC, 0);
-    result = fd < 0 ? prcb_fail(err, -EMFILE, "prcbd has no free descriptor; try again later")
-                    : add_member(s, ret_member, err);
+    fds = sessions_duplicate(&s->shared.fds);
+    result = fds.accounts < 0
+                 ? prcb_fail(err, -EMFILE, "prcbd has no free descriptor; try again later")
+                 : add_member(s, ret_member, err);
     if (result) {
-        if (fd >= 0)
-            close(fd);
+        sessions_close_maps(&fds);
         if (!s->shared.members)
             end(s);
         return result;
     }
     memcpy(token, s->kernel->records[s->shared.session->number].token, 16);
-    *ret_fd = fd;
+    *ret_fds = fds;
     return 0;
 }
 
@@ -174,12 +179,12 @@ void shared_take_over(struct sessions *s)
 {
     for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++) {
         struct session *session = &s->all[i];
-        int fd;
+        struct kernel_client_fds fds;
 
         if (session->state != SESSION_USED || session->uid != SHARED_UID)
             continue;
-        fd = kernel_client_fd(s->kernel, session->number);
-        if (fd < 0 || s->shared.session || begin(s, session, fd))
+        if (s->shared.session || kernel_client_fds(s->kernel, session->number, &fds) ||
+            begin(s, session, fds))
             sessions_close(s, session);
         else
             s->shared.unsure_until = now_ms() + LONELY_MS;

@@ -10,11 +10,13 @@
 
 #include "sessions.h"
 
-/* Joins the session, which is made if there is none. *ret_fd: its map, which the caller closes.
+/* Joins the session, which is made if there is none, with edges or without. *ret_fds: its maps,
+ * which the caller closes.
  * *ret_member: for the calls below. Errors are those of sessions_open; -EPERM: the session is
  * not for this client. */
-int shared_join(struct sessions *s, const struct peer *peer, uint64_t waited_ms, int *ret_fd,
-                uint8_t token[16], uint32_t *ret_member, struct prcb_error *err);
+int shared_join(struct sessions *s, const struct peer *peer, bool edges, uint64_t waited_ms,
+                struct kernel_client_fds *ret_fds, uint8_t token[16], uint32_t *ret_member,
+                struct prcb_error *err);
 /* Joins again, after a restart of the daemon. -ESTALE */
 int shared_rejoin(struct sessions *s, const struct peer *peer, const uint8_t token[16],
                   uint32_t *ret_member, struct prcb_error *err);

@@ -232,11 +232,11 @@ static int open_all(struct top_run *run, struct prcb_error *err)
         set_notes(run);
         look_for_missing(run);
     }
-    if (!result && run->options->whom && prcb_session_tier(run->session) == PRCB_TIER_BPF) {
+    if (!result && run->options->whom && !run->perf) {
         run->ui.details.whom = top_run_whom_pieces;
         run->ui.details.ctx = run;
     } else if (run->options->whom) {
-        run->ui.details.whom_lacks = "only the bpf tier records wakers";
+        run->ui.details.whom_lacks = "the perf tier records no wakers";
     }
     return result;
 }
