@@ -5,10 +5,12 @@ the same threads: 10,000 of which none wakes up, then 500 of which each wakes up
 second. A row has processor time in percent of one processor over the seconds after the tool's start,
 medians and least of interleaved rounds: the tool's own (its children's included), and the program's
 above what it needs with no tool. Then unwindings: how many prcb why made of a second of processor
-time, and how often it read a thread that slept on. Peers that are not installed are left out, and said.
+time, and how often it read a thread that slept on; then what functions of Python take. Peers that are not installed are left out, and said.
 bench_where --no-peers leaves all out."""
+import glob
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -132,11 +134,34 @@ def unwindings():
               f"memory, {reader['unwound'] / cpu if cpu else 0:,.0f} a second of processor time")
 
 
+def python_frames():
+    """What a stack of twenty functions takes: each of the installed versions."""
+    print("\nfunctions of Python: twenty frames of a thread that waits, in the process that reads")
+    program = "".join(f"def f{i}():\n    return f{i + 1}()\n" for i in range(18)) + (
+        "def f18():\n    import time\n    print(flush=True)\n    time.sleep(1000)\nf0()\n")
+    for path in [sys.executable, "/usr/bin/python3", *sorted(glob.glob("/root/.pyenv/versions/3.*/bin/python3"))]:
+        process = subprocess.Popen([path, "-c", program], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        with open(f"/proc/{process.pid}/maps", encoding="utf-8", errors="replace") as file:
+            maps = [line.split() for line in file if re.search(r"/(lib)?python3\.\d+(\.so\S*)?$", line)]
+        library = [row for row in maps if "lib" in os.path.basename(row[5])] or maps
+        base = library[0][0].split("-")[0]
+        if not os.path.basename(library[0][5]).startswith("lib"):
+            with open(library[0][5], "rb") as file:
+                base = base if file.read(18)[16] == 3 else "0"  # ET_DYN
+        said = subprocess.run([os.path.join(HERE, "python_frames"), str(process.pid), library[0][5], base, "5000"],
+                              capture_output=True, text=True, check=False).stdout.strip()
+        process.kill()
+        process.communicate()
+        print(f"  {library[0][5]}: {said or 'not read'}", flush=True)
+
+
 def main():
     rows = ROWS if "--no-peers" not in sys.argv else [row for row in ROWS if row[1][0] == PRCB]
     compare("10,000 idle threads: percent of one processor", 10000, 0, rows)
     compare("500 busy threads: percent of one processor", 500, 500, rows)
     unwindings()
+    python_frames()
 
 
 if __name__ == "__main__":

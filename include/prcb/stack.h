@@ -29,9 +29,14 @@ struct prcb_stacks; /* reads stacks of a session's threads: opaque */
 
 struct prcb_stacks_options {
     size_t size;          /* sizeof(struct prcb_stacks_options) */
-    uint32_t max_frames;  /* per stack; 0: 128 */
+    uint32_t max_frames;  /* per stack; 0: 256 */
     uint32_t stack_bytes; /* of the stack that are read at first; 0: 16 KiB. Four times as many, up
                              to 1 MiB, where that was not enough */
+    uint32_t flags;       /* enum prcb_stacks_flag bits */
+};
+
+enum prcb_stacks_flag {
+    PRCB_STACKS_NATIVE = 1 << 0, /* an interpreter's own functions, not those that it runs */
 };
 
 /* Opens a reader. Close it before the session. Sessions opened with PRCB_OPEN_REGISTERS give it
@@ -78,6 +83,11 @@ struct prcb_stack {
     uint32_t frame_count;
     const char *word;                /* "mutex", "event loop"; NULL: the table has none */
     const struct prcb_frame *frames; /* innermost first; borrowed until prcb_stacks_close */
+    uint64_t lock_at;     /* with the word "GIL": the address where its interpreter has the lock's
+                             holder, a pointer, and behind it an int that is not 0 while it is held;
+                             0: not known */
+    uint32_t lock_number; /* how far behind that pointer the holding thread's number lies, which is
+                             that of its own pid namespace */
 };
 
 /* The stack of the wait that a record (of prcb_thread_read or prcb_walk) shows. A wait that was

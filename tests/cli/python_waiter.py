@@ -11,7 +11,7 @@ import queue
 import sys
 import threading
 
-DEPTH = 60
+DEPTH = 200
 
 
 class Cache:

@@ -4,13 +4,16 @@
 
 Witness: the interpreter's own sys._current_frames() of the same threads, which do not move.
 """
+import contextlib
 import glob
 import json
 import os
 import pathlib
 import re
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import unittest
 
 PRCB = os.environ["PRCB"]
@@ -35,9 +38,9 @@ def python_frames(part):
                  for frame in part["frames"] if "line" in frame)
 
 
-def stacks_of(pid):
-    result = subprocess.run([PRCB, "why", "-j", "-p", str(pid), "--for", "0.3"], capture_output=True,
-                            text=True, timeout=60, check=True)
+def stacks_of(pid, *options):
+    result = subprocess.run([PRCB, "why", "-j", "-p", str(pid), "--for", "0.3", *options],
+                            capture_output=True, text=True, timeout=60, check=True)
     report = json.loads(result.stdout)
     return [part for row in report["processes"] if row["pid"] == pid
             for cause in row["causes"] for part in cause["stacks"] if part.get("frames")]
@@ -68,6 +71,74 @@ class Frames(unittest.TestCase):
         process, witness = self.waiter(sys.executable, "fork")
         child = int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text("ascii"))
         self.check(child, witness)
+
+    def test_native(self):
+        process, _ = self.waiter(sys.executable)
+        self.assertFalse(any(python_frames(part) for part in stacks_of(process.pid, "--native")))
+
+    def test_recorded(self):
+        process, witness = self.waiter(sys.executable)
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/waits.db"
+            subprocess.run([PRCB, "record", "-g", "-o", path, "-p", str(process.pid), "--for", "0.3"],
+                           check=True, capture_output=True, timeout=60)
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                stacks = {row[0]: row[1:] for row in db.execute("SELECT id, caller, name, file, line FROM stacks")}
+                found = set()
+                for stack, in db.execute("SELECT stack FROM wait_stacks WHERE stack NOT NULL"):
+                    frames = []
+                    while stack:
+                        stack, *frame = stacks[stack]
+                        if frame[1]:
+                            frames.append(tuple(frame))
+                    found.add(tuple(frames))
+                functions = set(db.execute("SELECT name, file FROM functions"))
+        for frames in witness.values():
+            self.assertIn(tuple(frames), found)
+            self.assertLessEqual({(function, file) for function, file, _ in frames}, functions)
+
+
+SENTENCES = {
+    # A library's function that keeps the GIL while it waits.
+    "wait(s)? for Python's GIL in .*; python3.* holds it.* and sleeps in keeps\\(\\)": """
+import ctypes, threading
+library = ctypes.PyDLL(None)
+def keeps():
+    while True:
+        library.usleep(300000)
+def needs():
+    while True:
+        sum(range(1000))
+threads = [threading.Thread(target=target) for target in (needs, needs, keeps)]
+for thread in threads:
+    thread.start()
+""",
+    "blocks asyncio's event loop by sleeping in Store.load\\(\\)": """
+import asyncio, time
+class Store:
+    def load(self):
+        time.sleep(0.2)
+async def handle(store):
+    while True:
+        store.load()
+        await asyncio.sleep(0)
+asyncio.run(handle(Store()))
+""",
+}
+
+
+@unittest.skipUnless(ROOT, "needs root: causes of others' waits")
+class Sentences(unittest.TestCase):
+    def test_first(self):
+        for sentence, program in SENTENCES.items():
+            process = subprocess.Popen([sys.executable, "-c", program])
+            try:
+                said = subprocess.run([PRCB, "why", "-p", str(process.pid), "--for", "2"], check=True,
+                                      capture_output=True, text=True, timeout=60).stdout
+            finally:
+                process.kill()
+                process.wait()
+            self.assertRegex(" ".join(said.split("\n\n")[0].split()), sentence)
 
 
 if __name__ == "__main__":

@@ -239,6 +239,24 @@ static void test_words(void **state)
     }
 }
 
+static void test_sources(void **state)
+{
+    static const char *const blocked[] = {"Store.load", "handler", "Handle._run", "run"},
+                             *const files[] = {"/srv/app.py", "/srv/app.py",
+                                               "/usr/lib/python3.11/asyncio/events.py",
+                                               "/usr/lib/python3.11/asyncio/runners.py"},
+                             *const pool[] = {"_worker", "Thread.run"},
+                             *const pool_files[] = {
+                                 "/usr/lib/python3.11/concurrent/futures/thread.py",
+                                 "/usr/lib/python3.11/threading.py"};
+
+    assert_int_equal(idiom_find_source(blocked, files, 4)->kind, IDIOM_BLOCKED);
+    assert_null(idiom_find_source(blocked, files, 2));
+    assert_null(idiom_find_source(blocked, pool_files, 2));
+    assert_int_equal(idiom_find_source(pool, pool_files, 2)->kind, IDIOM_IDLE);
+    assert_null(idiom_find_source(pool + 1, pool_files + 1, 1));
+}
+
 static void test_nothing(void **state)
 {
     assert_null(idiom_find(NULL, 0));
@@ -248,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_sources),
         cmocka_unit_test(test_nothing),
     };
 

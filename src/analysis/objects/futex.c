@@ -171,11 +171,32 @@ pid_t futex_holder_in(const uint32_t word[3], unsigned words, unsigned operation
     return word[0] & FUTEX_WAITERS_ ? (pid_t)own : 0;
 }
 
+/* An interpreter's lock says its holder in memory of its own. */
+static pid_t holder_of_interpreter(pid_t tid, const struct prcb_stack *stack)
+{
+    struct {
+        uint64_t holder;
+        uint32_t held, rest;
+    } lock;
+    uint64_t number;
+
+    if (reach_memory(tid, stack->lock_at, &lock, sizeof(lock)) != sizeof(lock) || !lock.held ||
+        !lock.holder ||
+        reach_memory(tid, lock.holder + stack->lock_number, &number, sizeof(number)) !=
+            sizeof(number) ||
+        number > INT32_MAX)
+        return 0;
+    return (pid_t)number;
+}
+
 pid_t futex_holder(pid_t tid, const struct futex *futex, const struct prcb_stack *stack, bool glibc)
 {
     uint32_t words[3] = {0};
-    ssize_t got = reach_memory(tid, futex->address, words, sizeof(words));
+    ssize_t got;
 
+    if (says(stack, "GIL") && stack->lock_at)
+        return holder_of_interpreter(tid, stack);
+    got = reach_memory(tid, futex->address, words, sizeof(words));
     return got < 0 ? 0
                    : futex_holder_in(words, (unsigned)got / sizeof(words[0]), futex->operation,
                                      stack, glibc);

@@ -10,7 +10,7 @@
 
 void memory_init(struct memory *m)
 {
-    *m = (struct memory){.mem = -1, .pagemap = -1};
+    *m = (struct memory){.mem = -1, .pagemap = -1, .page_size = (uint64_t)sysconf(_SC_PAGESIZE)};
 }
 
 void memory_deinit(struct memory *m)
@@ -34,17 +34,19 @@ void memory_begin(struct memory *m)
 /* Whether a page can be read without waiting for others. */
 static bool is_at_hand(struct memory *m, uint64_t address)
 {
-    uint64_t page = address / (uint64_t)sysconf(_SC_PAGESIZE), first = page - page % MEMORY_RUN;
+    uint64_t page = address / m->page_size, first = page - page % MEMORY_RUN;
+    struct memory_run *run = &m->runs[first / MEMORY_RUN % MEMORY_RUNS];
 
-    if (m->run_question != m->question || m->run_first != first) {
-        ssize_t got = pread(m->pagemap, m->run, sizeof(m->run), (off_t)(first * sizeof(*m->run)));
+    if (run->question != m->question || run->first != first) {
+        ssize_t got = pread(m->pagemap, run->entries, sizeof(run->entries),
+                            (off_t)(first * sizeof(*run->entries)));
 
         got = got > 0 ? got : 0;
-        memset((char *)m->run + got, 0, sizeof(m->run) - (size_t)got);
-        m->run_question = m->question;
-        m->run_first = first;
+        memset((char *)run->entries + got, 0, sizeof(run->entries) - (size_t)got);
+        run->question = m->question;
+        run->first = first;
     }
-    return m->run[page - first] & (PRESENT | SWAPPED);
+    return run->entries[page - first] & (PRESENT | SWAPPED);
 }
 
 static bool fetch(struct memory *m, uint64_t address, unsigned char *to)

@@ -17,7 +17,8 @@
 #define MEMORY_PAGE  4096u
 #define MEMORY_SLOTS 256u  /* pages that are kept, by address */
 #define MEMORY_MOST  8192u /* pages that one question reads */
-#define MEMORY_RUN   64u   /* entries of pagemap that are read at once */
+#define MEMORY_RUN   8u    /* entries of pagemap that are read at once, */
+#define MEMORY_RUNS  64u   /* and how many times so many are kept */
 
 struct memory {
     /* /proc/PID/mem and /proc/PID/pagemap, which the memory owns; -1: there are none. */
@@ -25,14 +26,17 @@ struct memory {
     /* Reads a page in place of these, for tests; false: it is not there. */
     bool (*fetch)(void *ctx, uint64_t address, unsigned char *to);
     void *ctx;
+    uint64_t page_size;
     unsigned left;     /* pages that this question may read */
     uint64_t question; /* its number, from 1 */
     struct memory_page {
         uint64_t address, question;
         unsigned char bytes[MEMORY_PAGE];
-    } * pages;                        /* MEMORY_SLOTS, from the first question on */
-    uint64_t run_first, run_question; /* of the entries: number of the first page */
-    uint64_t run[MEMORY_RUN];
+    } * pages; /* MEMORY_SLOTS, from the first question on */
+    struct memory_run {
+        uint64_t first, question; /* number of the first page */
+        uint64_t entries[MEMORY_RUN];
+    } runs[MEMORY_RUNS];
 };
 
 void memory_init(struct memory *m);

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "python_lines.h"
-#include "python_layouts.h"
+#include "python_code.h"
 #include "runtimes.h"
 
 #define INTERPRETERS_MOST 256
@@ -17,8 +16,6 @@
 #define THREADS_KEPT      1024 /* places of thread states that are remembered, by number */
 #define STEPS_MOST        1024 /* frames, shims among them */
 #define OFFSET_MOST       (2u << 20)
-#define OBJECT_MOST       512u /* bytes of a frame or code object that members lie in */
-#define LINES_MOST        (256u << 10)
 #define SAID_WORDS        128
 #define COOKIE            "xdebugpy"
 
@@ -30,6 +27,7 @@ static const char *const replaced[] = {"_PyEval_EvalFrameDefault", NULL};
 struct python {
     struct python_layout layout;
     struct memory *memory;
+    struct python_code code;
     uint64_t runtime;
     struct {
         pid_t tid;
@@ -94,6 +92,7 @@ static int open_python(const struct runtime_process *process, void **ret_state)
     p->runtime = process->symbols[RUNTIME].address;
     if (said)
         result = take_said(p, said);
+    p->code = (struct python_code){.layout = &p->layout, .memory = p->memory};
     if (result)
         free(p);
     else
@@ -103,7 +102,10 @@ static int open_python(const struct runtime_process *process, void **ret_state)
 
 static void close_python(void *state)
 {
-    free(state);
+    struct python *p = state;
+
+    python_code_deinit(&p->code);
+    free(p);
 }
 
 /* ---- threads ---- */
@@ -194,112 +196,7 @@ static uint64_t find_state(struct python *p, pid_t tid)
     return 0;
 }
 
-/* ---- texts ---- */
-
-/* Writes one character as UTF-8. Returns how many bytes; 0: there is no room. */
-static size_t put_utf8(uint32_t c, char *to, size_t room)
-{
-    size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char leads[] = {0, 0, 0xc0, 0xe0, 0xf0};
-
-    if (c > 0x10ffff || !c || c - 0xd800 < 0x800) {
-        c = 0xfffd;
-        length = 3;
-    }
-    if (room < length)
-        return 0;
-    for (size_t i = length - 1; i && length > 1; i--) {
-        to[i] = (char)(0x80 | (c & 0x3f));
-        c >>= 6;
-    }
-    to[0] = (char)(leads[length] | c);
-    return length;
-}
-
-/* Reads a text object as UTF-8, cut at the room for it. */
-static bool read_text(const struct python *p, uint64_t object, char ret[RUNTIME_NAME])
-{
-    unsigned char head[OBJECT_MOST], bytes[4 * RUNTIME_NAME];
-    const struct python_layout *l = &p->layout;
-    uint64_t length, count;
-    uint32_t state, kind, compact, ascii;
-    size_t used = 0;
-
-    if (l->compact > sizeof(head) - 8 || l->text_state > sizeof(head) - 8 ||
-        l->text_length > sizeof(head) - 8 || !memory_read(p->memory, object, head, l->compact))
-        return false;
-    memcpy(&length, head + l->text_length, sizeof(length));
-    memcpy(&state, head + l->text_state, sizeof(state));
-    kind = state >> l->kind_shift & 7;
-    compact = state >> (l->kind_shift + 3) & 1;
-    ascii = state >> (l->kind_shift + 4) & 1;
-    if (!compact || (kind != 1 && kind != 2 && kind != 4) || length > 1u << 20)
-        return false;
-    count = length < RUNTIME_NAME ? length : RUNTIME_NAME;
-    if (!memory_read(p->memory, object + (ascii ? l->ascii : l->compact), bytes,
-                     (size_t)count * kind))
-        return false;
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t c = 0;
-        size_t step;
-
-        memcpy(&c, bytes + i * kind, kind);
-        step = put_utf8(c, ret + used, RUNTIME_NAME - 1 - used);
-        if (!step)
-            break;
-        used += step;
-    }
-    ret[used] = '\0';
-    return true;
-}
-
 /* ---- frames ---- */
-
-static bool said_in(const unsigned char *bytes, uint32_t offset, uint64_t *ret)
-{
-    if (offset > OBJECT_MOST - sizeof(*ret))
-        return false;
-    memcpy(ret, bytes + offset, sizeof(*ret));
-    return true;
-}
-
-/* Reads the line of an instruction; 0: not known. */
-static uint32_t line_of(const struct python *p, const unsigned char *code, uint64_t address,
-                        uint64_t instruction)
-{
-    static unsigned char table[LINES_MOST]; /* the child has one thread */
-    const struct python_layout *l = &p->layout;
-    uint64_t object, size, first, at;
-
-    if (!said_in(code, l->lines_at, &object) || !said_in(code, l->first_line, &first) ||
-        !word(p, object, l->bytes_size, &size) || size > sizeof(table) ||
-        !memory_read(p->memory, object + l->bytes_at, table, (size_t)size))
-        return 0;
-    at = l->bytecode != PYTHON_ABSENT ? instruction - address - l->bytecode
-         : (int32_t)instruction < 0   ? 0
-                                      : instruction & INT32_MAX;
-    if (l->lines == PYTHON_LINETABLE)
-        at *= 2;
-    return python_line(l->lines, table, (size_t)size, (uint32_t)first, at);
-}
-
-static bool put_frame(const struct python *p, uint64_t address, uint64_t instruction,
-                      struct runtime_frames *ret)
-{
-    unsigned char code[OBJECT_MOST];
-    char function[RUNTIME_NAME], file[RUNTIME_NAME];
-    const struct python_layout *l = &p->layout;
-    uint64_t name, path, first;
-    uint32_t line, last = l->bytecode == PYTHON_ABSENT ? l->lines_at + 8 : l->bytecode;
-
-    if (last > sizeof(code) || !memory_read(p->memory, address, code, last) ||
-        !said_in(code, l->qualname == PYTHON_ABSENT ? l->name : l->qualname, &name) ||
-        !said_in(code, l->filename, &path) || !said_in(code, l->first_line, &first) ||
-        !read_text(p, name, function) || !read_text(p, path, file))
-        return false;
-    line = line_of(p, code, address, instruction);
-    return runtime_put(ret, function, file, line ? line : (uint32_t)first);
-}
 
 static uint64_t first_frame(const struct python *p, uint64_t state)
 {
@@ -311,23 +208,39 @@ static uint64_t first_frame(const struct python *p, uint64_t state)
 }
 
 /* Says one frame, or a group's end; false: it could not be read. */
-static bool say_frame(const struct python *p, const unsigned char *frame,
-                      struct runtime_frames *ret)
+static bool say_frame(struct python *p, const unsigned char *frame, struct runtime_frames *ret)
 {
     const struct python_layout *l = &p->layout;
-    uint8_t owner = l->owner < OBJECT_MOST ? frame[l->owner] : 0;
+    uint8_t owner = l->owner < PYTHON_OBJECT_MOST ? frame[l->owner] : 0;
+    const char *function, *file;
     uint64_t code, instruction;
+    uint32_t line;
 
     if (l->entry == PYTHON_SHIM && owner >= l->shim) {
         runtime_end_group(ret);
         return true;
     }
-    if (!said_in(frame, l->code, &code) || !said_in(frame, l->instruction, &instruction) ||
-        !put_frame(p, code & ~(uint64_t)7, instruction, ret))
+    if (!python_said_in(frame, l->code, &code) ||
+        !python_said_in(frame, l->instruction, &instruction) ||
+        !python_code_find(&p->code, code & ~(uint64_t)7, instruction, &function, &file, &line) ||
+        !runtime_put(ret, function, file, line))
         return false;
     if (l->entry == PYTHON_EACH || (l->entry == PYTHON_ENTRY && owner))
         runtime_end_group(ret);
     return true;
+}
+
+/* The lock of the interpreter that a thread's state belongs to. */
+static void say_lock(const struct python *p, pid_t tid, struct runtime_frames *ret)
+{
+    const struct python_layout *l = &p->layout;
+    uint64_t gil = p->runtime;
+
+    if (l->native_id == PYTHON_ABSENT ||
+        (l->gil_pointer != PYTHON_ABSENT &&
+         !word(p, p->kept[(size_t)tid % THREADS_KEPT].interpreter, l->gil_pointer, &gil)))
+        return;
+    runtime_lock(ret, gil + l->gil_holder, l->native_id);
 }
 
 static void read_python(void *state, const struct runtime_process *process,
@@ -338,19 +251,21 @@ static void read_python(void *state, const struct runtime_process *process,
     const struct python_layout *l = &p->layout;
     uint32_t bytes = 8;
 
+    if (own)
+        say_lock(p, thread->tid, ret);
     for (size_t i = 0; i < 4; i++) {
         uint32_t member = (uint32_t[]){l->back, l->code, l->instruction,
                                        l->owner == PYTHON_ABSENT ? 0 : l->owner}[i];
 
-        if (member > OBJECT_MOST - 8)
+        if (member > PYTHON_OBJECT_MOST - 8)
             return;
         bytes = member + 8 > bytes ? member + 8 : bytes;
     }
     for (unsigned i = 0; at && i < STEPS_MOST; i++) {
-        unsigned char frame[OBJECT_MOST];
+        unsigned char frame[PYTHON_OBJECT_MOST];
 
         if (!memory_read(p->memory, at, frame, bytes) || !say_frame(p, frame, ret) ||
-            !said_in(frame, l->back, &at)) {
+            !python_said_in(frame, l->back, &at)) {
             runtime_unread(ret, "CPython: a frame could not be read");
             return;
         }

@@ -35,6 +35,7 @@ struct python_layout {
     uint32_t back, code, instruction, owner;
     /* PyCodeObject */
     uint32_t filename, name, qualname, lines_at, first_line, bytecode;
+    uint32_t version; /* a number that no other code object has */
     /* PyBytesObject, PyUnicodeObject; ascii: where the bytes of a plain text are, compact: of
      * others */
     uint32_t bytes_size, bytes_at, text_length, text_state, ascii, compact;

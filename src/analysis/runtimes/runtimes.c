@@ -79,6 +79,12 @@ void runtime_end_group(struct runtime_frames *frames)
         frames->ends[frames->groups++] = frames->answer->count;
 }
 
+void runtime_lock(struct runtime_frames *frames, uint64_t at, uint32_t number)
+{
+    frames->answer->lock_at = at;
+    frames->answer->lock_number = number;
+}
+
 void runtime_unread(struct runtime_frames *frames, const char *what)
 {
     snprintf(frames->answer->unread, sizeof(frames->answer->unread), "%s", what);
@@ -230,6 +236,8 @@ void runtimes_set_memory(struct runtimes *r, int mem, int pagemap)
 static void begin_answer(struct runtime_answer *answer)
 {
     answer->count = 0;
+    answer->lock_at = 0;
+    answer->lock_number = 0;
     answer->text_used = 1; /* offset 0: none */
     answer->text[0] = answer->unread[0] = '\0';
 }
@@ -320,7 +328,8 @@ static size_t find_replaced(const struct found *found, const uint64_t *addresses
 }
 
 /* Groups and functions of the interpreter are as many. If they are not, a part of the function
- * may lie elsewhere (".cold"), or the stack is cut: they are paired from the innermost on. */
+ * may lie elsewhere (".cold"), or the stack is cut: they are paired from the innermost on, and the
+ * rest stands behind the stack. */
 void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
                     runtimes_name_fn name, void *ctx, struct runtime_answer *answer)
 {
@@ -332,13 +341,9 @@ void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
     found = find_replaced(r->read, addresses, count, NULL, NULL, places, GROUPS_MOST);
     if (found < groups)
         found = find_replaced(r->read, addresses, count, name, ctx, places, GROUPS_MOST);
-    if (!found) {
-        answer->count = 0;
-        return;
-    }
     for (uint32_t i = 0; i < answer->count; i++) {
         while (group + 1 < groups && i >= r->frames.ends[group])
             group++;
-        answer->frames[i].at = places[group < found ? group : found - 1];
+        answer->frames[i].at = group < found ? places[group] : (uint32_t)count;
     }
 }

@@ -36,7 +36,7 @@
 #include "memory.h"
 
 #define RUNTIME_SYMBOLS 8
-#define RUNTIME_FRAMES  512
+#define RUNTIME_FRAMES  1024
 #define RUNTIME_TEXT    (64u << 10) /* bytes of names and files of one stack */
 #define RUNTIME_NAME    512         /* of one, with its end */
 #define RUNTIME_UNREAD  128
@@ -45,12 +45,17 @@
 struct runtime_frame {
     uint32_t function, file;
     uint32_t line;
-    uint32_t at; /* the frame of the machine's stack in whose place it stands */
+    uint32_t
+        at; /* the frame of the machine's stack in whose place it stands; their count: behind */
 };
 
 /* What was found of one thread. */
 struct runtime_answer {
     uint32_t count, text_used;
+    /* The runtime's lock: where a pointer to its holder is, an int behind it that is 0 while nobody
+     * holds it, and how far behind the pointer the holder's thread number lies. 0: it has none. */
+    uint64_t lock_at;
+    uint32_t lock_number;
     char unread[RUNTIME_UNREAD]; /* what could not be read, and the step; "": nothing */
     struct runtime_frame frames[RUNTIME_FRAMES];
     char text[RUNTIME_TEXT];
@@ -90,6 +95,7 @@ struct runtime {
 bool runtime_put(struct runtime_frames *frames, const char *function, const char *file,
                  uint32_t line);
 void runtime_end_group(struct runtime_frames *frames);
+void runtime_lock(struct runtime_frames *frames, uint64_t at, uint32_t number);
 void runtime_unread(struct runtime_frames *frames, const char *what);
 
 /* ---- for the unwinder ---- */

@@ -10,6 +10,12 @@ static const struct idiom rows[] = {
 #undef I
 };
 
+static const struct idiom sources[] = {
+#define S(kind, word, function, file) {IDIOM_##kind, word, function, file},
+#include "idioms_source.def"
+#undef S
+};
+
 #define NEAR 2 /* callers that "<" stands for, and functions that "^" does */
 
 /* Returns a name's length without a version and without what a compiler appends to copies. */
@@ -95,6 +101,28 @@ const struct idiom *idiom_find(const char *const *functions, size_t count)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         if (row_fits(&rows[i], functions, count))
             return &rows[i];
+    }
+    return NULL;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), part = strlen(end);
+
+    return length >= part && !strcmp(text + length - part, end);
+}
+
+const struct idiom *idiom_find_source(const char *const *functions, const char *const *files,
+                                      size_t count)
+{
+    for (size_t k = 0; k < sizeof(sources) / sizeof(*sources); k++) {
+        bool innermost = *sources[k].inner == '^';
+
+        for (size_t i = 0; i < (innermost && count ? 1 : count); i++) {
+            if (fits(sources[k].inner + innermost, functions[i]) &&
+                ends_with(files[i], sources[k].outer))
+                return &sources[k];
+        }
     }
     return NULL;
 }

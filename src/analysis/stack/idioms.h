@@ -21,6 +21,11 @@ struct idiom {
     const char *inner, *outer;
 };
 
+/* The same of what an interpreter runs, by rows of their own, which say more than a wait that
+ * serves both, or idles, does. functions, files: its frames, innermost first. NULL: no row fits. */
+const struct idiom *idiom_find_source(const char *const *functions, const char *const *files,
+                                      size_t count);
+
 /* functions: names, innermost first; NULL or "": not known. NULL: no row fits. */
 const struct idiom *idiom_find(const char *const *functions, size_t count);
 

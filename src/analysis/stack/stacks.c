@@ -31,7 +31,7 @@
 #include "table.h"
 #include "unwinder.h"
 
-#define FRAMES_DEFAULT 128
+#define FRAMES_DEFAULT 256
 #define BYTES_DEFAULT  (16u << 10)
 #define BYTES_GROWTH   4
 #define WAITS_MOST     65536         /* threads whose last wait is remembered */
@@ -80,6 +80,8 @@ struct known_wait {
     uint64_t key, switches;
     int error;
     const struct known_stack *stack;
+    uint64_t lock_at; /* as of prcb_stack */
+    uint32_t lock_number;
 };
 
 /* A function of a file. */
@@ -385,11 +387,32 @@ struct found {
     char kernel[KERNEL_TEXT]; /* as of prcb_kernel_stack */
 };
 
+static bool is_interpreted(const struct prcb_frame *frame)
+{
+    return !frame->address && frame->place;
+}
+
+static const struct idiom *find_source(const struct known_stack *stack)
+{
+    const char *functions[UNWINDER_FRAMES], *files[UNWINDER_FRAMES];
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < stack->frame_count && count < UNWINDER_FRAMES; i++) {
+        if (!is_interpreted(&stack->frames[i]))
+            continue;
+        functions[count] = stack->frames[i].function;
+        files[count++] = stack->frames[i].file;
+    }
+    return idiom_find_source(functions, files, count);
+}
+
 /* functions: of the machine's stack. */
 static void note_idiom(struct known_stack *stack, const char *const *functions, size_t count)
 {
-    const struct idiom *idiom = idiom_find(functions, count);
+    const struct idiom *idiom = idiom_find(functions, count), *source = find_source(stack);
 
+    if (source && (!idiom || idiom->kind != IDIOM_BLOCKED))
+        idiom = source;
     if (!idiom)
         return;
     stack->word = idiom->word;
@@ -585,6 +608,10 @@ static int splice(struct prcb_stacks *s, struct found *found, const struct prcb_
         else if (!replaced)
             found->end = STACK_DEEP;
     }
+    /* What the machine's stack was lost before. */
+    for (; next < runtime->count && !result && fresh->frame_count < s->max_frames; next++)
+        result = make_interpreted(s, runtime, &runtime->frames[next],
+                                  &fresh->frames[fresh->frame_count++]);
     return result;
 }
 
@@ -803,7 +830,7 @@ static bool leaves_kernel(int result)
 }
 
 static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
-                  const struct known_stack **ret)
+                  struct known_wait *ret)
 {
     struct found found = {.end = STACK_COMPLETE};
     uint64_t began = now_ns();
@@ -822,7 +849,11 @@ static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
     if (!result && found.error && !found.kernel[0])
         result = found.error;
     if (!result)
-        result = make_stack(s, &found, ret);
+        result = make_stack(s, &found, &ret->stack);
+    if (found.interpreted) {
+        ret->lock_at = unwinder_runtime(s->unwinder)->lock_at;
+        ret->lock_number = unwinder_runtime(s->unwinder)->lock_number;
+    }
     if (!found.error)
         give_up(found.process, result, began);
     return result;
@@ -841,47 +872,73 @@ static int ended_process(struct prcb_stacks *s, const struct prcb_chosen *chosen
     return 0;
 }
 
+/* A chosen wait that goes on: then its interpreter's frames can be read, too. NULL: it does not. */
+static struct prcb_thread *open_going_on(struct prcb_stacks *s, const struct prcb_chosen *chosen,
+                                         const struct process *process)
+{
+    struct prcb_thread *t;
+
+    if (!process || process->nested ||
+        !unwinder_has_runtime(s->unwinder, (unsigned)(process - s->processes)) ||
+        prcb_thread_open_key(s->session, chosen->key, &t, NULL))
+        return NULL;
+    if (!still_waits(t, chosen->switches))
+        return t;
+    prcb_thread_close(t);
+    return NULL;
+}
+
+static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, struct found *found)
+{
+    struct frozen *frozen = unwinder_frozen(s->unwinder);
+    const struct prcb_registers *at = &chosen->registers;
+    struct prcb_thread *t = open_going_on(s, chosen, found->process);
+    int result;
+
+    frozen->at = (struct frozen_registers){at->pc, at->sp, at->fp, at->lr};
+    frozen->low = chosen->stack_at;
+    frozen->length = chosen->stack_bytes;
+    memcpy(frozen->bytes, chosen->stack, chosen->stack_bytes);
+    result = unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes),
+                             t ? chosen->tid : 0, found->addresses, &found->count, &found->end);
+    if (t) {
+        atomic_thread_fence(memory_order_acquire); /* as in proves() */
+        found->interpreted = !result && !still_waits(t, chosen->switches);
+        prcb_thread_close(t);
+    }
+    return result;
+}
+
 static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                          const struct known_stack **ret)
 {
-    struct frozen *frozen = unwinder_frozen(s->unwinder);
-    struct found found = {.kernel = ""};
-    uint64_t *addresses = found.addresses, began = now_ns();
-    const struct prcb_registers *at = &chosen->registers;
-    struct process *process = NULL;
-    enum stack_end end = STACK_BROKEN;
-    size_t count = 0;
-    int result = process_of(s, chosen->pid, living_thread(chosen->pid), &process);
+    struct found found = {.end = STACK_BROKEN, .kernel = ""};
+    uint64_t began = now_ns();
+    int result = process_of(s, chosen->pid, living_thread(chosen->pid), &found.process);
     bool ended = result == -ESRCH || result == -ENOTSUP; /* a zombie looks like a kernel thread */
 
     if (ended)
-        result = ended_process(s, chosen, &process);
+        result = ended_process(s, chosen, &found.process);
     /* It is tried twice: the child may have been replaced, or code mapped since. */
     for (int i = 0; i < 2 && !result; i++) {
-        frozen->at = (struct frozen_registers){at->pc, at->sp, at->fp, at->lr};
-        frozen->low = chosen->stack_at;
-        frozen->length = chosen->stack_bytes;
-        memcpy(frozen->bytes, chosen->stack, chosen->stack_bytes);
-        result = unwinder_unwind(s->unwinder, (unsigned)(process - s->processes), 0, addresses,
-                                 &count, &end);
+        result = unwind_copy(s, chosen, &found);
         if (i || ended ||
-            (result != -ESTALE && (result || end != STACK_BROKEN || !may_reload(process) ||
-                                   !is_elsewhere(process, addresses, count))))
+            (result != -ESTALE &&
+             (result || found.end != STACK_BROKEN || !may_reload(found.process) ||
+              !is_elsewhere(found.process, found.addresses, found.count))))
             break;
-        result = load(s, process, chosen->pid, process->identity);
+        result = load(s, found.process, chosen->pid, found.process->identity);
     }
     /* The process may have run another program by then, or run another one now: in both cases no
      * stack comes to its end, and there is no code where this thread waited. */
-    if (ended && (result == -ESTALE || (!result && end != STACK_COMPLETE && end != STACK_SHORT)))
+    if (ended &&
+        (result == -ESTALE || (!result && found.end != STACK_COMPLETE && found.end != STACK_SHORT)))
         result = -ESRCH;
-    if (!result && !process_files_at(&process->files, chosen->registers.pc))
+    if (!result && !process_files_at(&found.process->files, chosen->registers.pc))
         result = -ESRCH;
-    found.process = process;
-    found.count = count;
-    found.end = end;
     if (!result)
         result = make_stack(s, &found, ret);
-    give_up(process, result, began);
+    give_up(found.process, result, began);
     return result;
 }
 
@@ -938,7 +995,8 @@ static int look(struct prcb_stacks *s, const struct prcb_account *a, struct know
     if (!result) {
         result = prcb_thread_open_key(s->session, a->key, &t, NULL);
         if (!result) {
-            result = unwind(s, t, a, &wait->stack);
+            wait->lock_at = 0;
+            result = unwind(s, t, a, wait);
             prcb_thread_close(t);
         }
     }
@@ -976,8 +1034,8 @@ static void hold(const struct prcb_stacks *s, const struct prcb_account *a, uint
 }
 
 static int hand_out(const struct prcb_stacks *s, const struct known_stack *known,
-                    const struct prcb_account *a, uint64_t key, uint64_t switches, uint32_t cause,
-                    struct prcb_stack *ret)
+                    const struct known_wait *wait, const struct prcb_account *a, uint64_t key,
+                    uint64_t switches, uint32_t cause, struct prcb_stack *ret)
 {
     struct prcb_stack stack = {
         .size = sizeof(stack),
@@ -991,6 +1049,10 @@ static int hand_out(const struct prcb_stacks *s, const struct known_stack *known
         .frames = known->frames,
     };
 
+    if (wait && known->word && !strcmp(known->word, "GIL")) {
+        stack.lock_at = wait->lock_at;
+        stack.lock_number = wait->lock_number;
+    }
     hold(s, a, cause, &stack);
     return sized_hand_out(&stack, sizeof(stack), ret);
 }
@@ -1017,7 +1079,7 @@ int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct
     if (result)
         return explain(&record, result, err);
     cause = record.present & PRCB_HAS_OPEN ? record.open.cause : PRCB_CAUSE_NONE;
-    return hand_out(s, wait->stack, &record, record.key, record.switches, cause, ret);
+    return hand_out(s, wait->stack, wait, &record, record.key, record.switches, cause, ret);
 }
 
 int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
@@ -1033,7 +1095,8 @@ int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
     s->status.asked++;
     s->status.unwound += !result;
     return result ? explain(&about, result, err)
-                  : hand_out(s, stack, &about, chosen->key, chosen->switches, chosen->cause, ret);
+                  : hand_out(s, stack, NULL, &about, chosen->key, chosen->switches, chosen->cause,
+                             ret);
 }
 
 int prcb_stacks_status(struct prcb_stacks *s, struct prcb_stacks_status *ret)
@@ -1057,6 +1120,8 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
 
     if (result)
         return result;
+    if (options.flags & ~(uint32_t)PRCB_STACKS_NATIVE)
+        return prcb_fail(err, -EINVAL, "unknown flags 0x%x", options.flags);
     if (options.max_frames > UNWINDER_FRAMES || options.stack_bytes > UNWINDER_BYTES_MOST)
         return prcb_fail(err, -EINVAL, "at most %u frames and %u bytes of a stack", UNWINDER_FRAMES,
                          UNWINDER_BYTES_MOST);
@@ -1071,7 +1136,7 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
     s->max_frames = options.max_frames ? options.max_frames : FRAMES_DEFAULT;
     s->stack_bytes = options.stack_bytes ? options.stack_bytes : BYTES_DEFAULT;
     reach_hold();
-    result = unwinder_open(&s->unwinder, err);
+    result = unwinder_open(options.flags & PRCB_STACKS_NATIVE, &s->unwinder, err);
     if (result)
         prcb_stacks_close(s);
     else

@@ -76,6 +76,7 @@ struct unwinder {
     struct sandbox child;
     struct shared *shared;
     struct frozen frozen;
+    bool native;
     bool known[UNWINDER_IMAGES], has_runtime[UNWINDER_IMAGES];
     struct runtime_answer runtime;
     uint64_t cpu_ns; /* of children that were replaced */
@@ -161,6 +162,7 @@ static void answer_unwind(struct child *child, const struct ask *ask, struct ans
     enum stack_end end;
 
     runtime->count = 0;
+    runtime->lock_at = 0;
     frozen.length = frozen.room = ask->length;
     if (runtimes)
         runtimes_read(runtimes, &(struct runtime_thread){ask->tid}, runtime);
@@ -254,13 +256,14 @@ static int start(struct unwinder *u, struct prcb_error *err)
     return sandbox_start(&limits, serve, u->shared, &u->child, err);
 }
 
-int unwinder_open(struct unwinder **ret, struct prcb_error *err)
+int unwinder_open(bool native, struct unwinder **ret, struct prcb_error *err)
 {
     struct unwinder *u = calloc(1, sizeof(*u));
     int result;
 
     if (!u)
         return prcb_fail(err, -ENOMEM, "out of memory");
+    u->native = native;
     u->shared =
         mmap(NULL, sizeof(*u->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (u->shared == MAP_FAILED) {
@@ -343,7 +346,9 @@ static int send_file(struct unwinder *u, pid_t pid, const struct ask *ask, int p
 static int hand_memory(struct unwinder *u, pid_t pid)
 {
     uint32_t here = 1;
-    int result = reach_hand_memory(living_thread(pid), u->child.socket, &here, sizeof(here));
+    int result = u->native
+                     ? -ENOENT
+                     : reach_hand_memory(living_thread(pid), u->child.socket, &here, sizeof(here));
 
     here = 0;
     return result ? sandbox_send(u->child.socket, &here, sizeof(here), NULL, 0) : 0;
@@ -417,7 +422,7 @@ int unwinder_image(struct unwinder *u, unsigned image, pid_t pid, const struct p
     ask.what = ASK_READY;
     u->known[image] = true;
     result = ask_child(u, pid, &ask, &answer);
-    u->has_runtime[image] = !result && answer.has_runtime;
+    u->has_runtime[image] = !result && answer.has_runtime && !u->native;
     return result;
 }
 
@@ -435,6 +440,8 @@ static void take_runtime(struct unwinder *u, size_t frames)
 
     own->count = said->count <= RUNTIME_FRAMES ? said->count : 0;
     own->text_used = said->text_used <= RUNTIME_TEXT ? said->text_used : 0;
+    own->lock_at = said->lock_at;
+    own->lock_number = said->lock_number;
     memcpy(own->unread, said->unread, sizeof(own->unread));
     memcpy(own->frames, said->frames, own->count * sizeof(*own->frames));
     memcpy(own->text, said->text, own->text_used);
@@ -445,7 +452,7 @@ static void take_runtime(struct unwinder *u, size_t frames)
         const struct runtime_frame *frame = &own->frames[i];
 
         if (frame->function >= own->text_used || frame->file >= own->text_used ||
-            frame->at >= frames || frame->at < at)
+            frame->at > frames || frame->at < at)
             own->count = 0;
         at = frame->at;
     }
@@ -464,6 +471,7 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, uint64_t *ret
     int result;
 
     u->runtime.count = 0;
+    u->runtime.lock_at = 0;
     u->runtime.unread[0] = '\0';
     result = ask_child(u, 0, &ask, &answer);
     if (result)

@@ -21,13 +21,14 @@
 #include "unwind.h"
 
 #define UNWINDER_IMAGES     64         /* processes at once */
-#define UNWINDER_FRAMES     512        /* of one stack */
+#define UNWINDER_FRAMES     1024       /* of one stack */
 #define UNWINDER_BYTES_MOST (1u << 20) /* of one stack */
 #define UNWINDER_NAME       1024       /* a function's name, with its end */
 
 struct unwinder;
 
-int unwinder_open(struct unwinder **ret, struct prcb_error *err);
+/* native: no interpreter's frames are read. */
+int unwinder_open(bool native, struct unwinder **ret, struct prcb_error *err);
 void unwinder_close(struct unwinder *u); /* NULL is allowed */
 
 /* Replaces image number by what the process has mapped. 0; -ENOENT: nothing to unwind with;

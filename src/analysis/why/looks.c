@@ -50,13 +50,16 @@ struct looks {
     size_t count, room;
 };
 
-int looks_open(struct prcb *session, uint64_t percent, struct looks **ret, struct prcb_error *err)
+int looks_open(struct prcb *session, uint64_t percent, bool native, struct looks **ret,
+               struct prcb_error *err)
 {
+    const struct prcb_stacks_options how = {.size = sizeof(how),
+                                            .flags = native ? PRCB_STACKS_NATIVE : 0};
     struct looks *l = calloc(1, sizeof(*l));
     int result = l ? 0 : -ENOMEM;
 
     if (!result)
-        result = prcb_stacks_open(session, NULL, &l->stacks, err);
+        result = prcb_stacks_open(session, &how, &l->stacks, err);
     else if (err)
         *err = (struct prcb_error){.code = result, .text = "out of memory"};
     if (result) {

@@ -20,7 +20,8 @@ struct looks;
 
 /* percent: the share of one processor for looks and unwinding, after half a second that is free.
  * Close it before the session. */
-int looks_open(struct prcb *session, uint64_t percent, struct looks **ret, struct prcb_error *err);
+int looks_open(struct prcb *session, uint64_t percent, bool native, struct looks **ret,
+               struct prcb_error *err);
 void looks_close(struct looks *l); /* NULL is allowed */
 
 /* Both return 0 or -errno, which ends the look. */

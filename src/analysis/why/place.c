@@ -37,9 +37,15 @@ static const char *file_name(const struct prcb_frame *frame)
     return slash ? slash + 1 : frame->file ? frame->file : "";
 }
 
+/* A function that an interpreter runs: its file is the source, its place the line. */
+static bool is_interpreted(const struct prcb_frame *frame)
+{
+    return !frame->address && frame->place;
+}
+
 static bool is_kernel(const struct prcb_frame *frame)
 {
-    return !frame->address && frame->file && *frame->file == '[';
+    return !frame->address && !frame->place && frame->file && *frame->file == '[';
 }
 
 static bool in_c_library(const struct prcb_frame *frame)
@@ -62,7 +68,7 @@ static bool begins_any(const char *text, const char *const *with, size_t count)
 
 static bool in_runtime(const struct prcb_frame *frame)
 {
-    return BEGINS_ANY(file_name(frame), runtimes) && !strstr(frame->file, ".py");
+    return BEGINS_ANY(file_name(frame), runtimes) && !is_interpreted(frame);
 }
 
 /* What packages install is the program's only where it is no library. */
@@ -78,7 +84,7 @@ static bool in_library(const struct prcb_frame *frame)
 static bool is_own(const struct prcb_frame *frame)
 {
     return !is_kernel(frame) && !in_c_library(frame) && !in_runtime(frame) && !in_library(frame) &&
-           frame->function && !BEGINS_ANY(frame->function, standard);
+           frame->function && (is_interpreted(frame) || !BEGINS_ANY(frame->function, standard));
 }
 
 /* A function that every stack has at its outer end says nothing. */
@@ -108,7 +114,7 @@ const struct prcb_frame *place_of(const struct prcb_stack *stack, const struct p
             continue;
         if (!frame->function)
             unnamed = unnamed || in_library(frame) ? unnamed : frame;
-        else if (!BEGINS_ANY(frame->function, standard))
+        else if (is_interpreted(frame) || !BEGINS_ANY(frame->function, standard))
             library = library ? library : frame;
     }
     return unnamed ? unnamed : library;

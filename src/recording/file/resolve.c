@@ -14,11 +14,11 @@
 #include "names.h"
 #include "schema.h"
 
-#define SELECT_STACKS(uid, name, here)                                                             \
-    "SELECT k.id, k.kernel, k.address, m.file, m.build_id, m.pid, m.start, m.file_offset, " uid    \
+#define SELECT_STACKS(uid, name, here, file)                                                       \
+    "SELECT k.id, k.kernel, k.address, " file ", m.build_id, m.pid, m.start, m.file_offset, " uid  \
     ", m.build_id IS NULL, " name ", " here " AS here FROM stacks k "                              \
     "LEFT JOIN maps m ON m.id = k.map "                                                            \
-    "ORDER BY m.file, m.build_id, here IS NULL, m.pid, 9, 11"
+    "ORDER BY 4, m.build_id, here IS NULL, m.pid, 9, 11"
 
 /* The report is in a transaction of its own already. */
 #define BEGIN    "SAVEPOINT naming"
@@ -45,7 +45,7 @@ struct resolver {
     struct namer *namer;
     bool same_boot, temporary;
     int64_t last_function;
-    char *named; /* what the last row that came with its name was called; NULL: none did */
+    char *named, *named_file; /* of the last row that came with its name; NULL: none did */
     int64_t named_function;
 };
 
@@ -214,12 +214,16 @@ static int make_room(struct resolver *r)
 /* Names a row that came with its name. Rows of one name come together. */
 static int name_row(struct resolver *r, const char *name)
 {
-    if (!r->named || strcmp(r->named, name) != 0) {
+    const char *file = text_of(r->stacks, 3);
+
+    if (!r->named || strcmp(r->named, name) != 0 || strcmp(r->named_file, file) != 0) {
         free(r->named);
+        free(r->named_file);
         r->named = strdup(name);
-        if (!r->named)
+        r->named_file = strdup(file);
+        if (!r->named || !r->named_file)
             return -ENOMEM;
-        r->named_function = add_function(r, name, text_of(r->stacks, 3));
+        r->named_function = add_function(r, name, file);
     }
     return write_pair(r, sqlite3_column_int64(r->stacks, 0), r->named_function);
 }
@@ -268,14 +272,16 @@ static bool prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret)
     return sqlite3_prepare_v2(db, sql, -1, ret, NULL) == SQLITE_OK;
 }
 
-/* Recordings of earlier versions did not say whose files a process saw, earlier ones had no names
- * in stacks, and still earlier ones no users in maps. */
+/* Recordings of earlier versions had no sources in stacks, earlier ones did not say whose files a
+ * process saw, earlier ones had no names in stacks, and still earlier ones no users in maps. */
 static bool prepare_all(struct resolver *r)
 {
-    return (prepare(r->db, SELECT_STACKS("m.uid", "k.name", "m.here_ns"), &r->stacks) ||
-            prepare(r->db, SELECT_STACKS("m.uid", "k.name", "NULL"), &r->stacks) ||
-            prepare(r->db, SELECT_STACKS("m.uid", "NULL", "NULL"), &r->stacks) ||
-            prepare(r->db, SELECT_STACKS("NULL", "NULL", "NULL"), &r->stacks)) &&
+    return (prepare(r->db, SELECT_STACKS("m.uid", "k.name", "m.here_ns", "ifnull(k.file, m.file)"),
+                    &r->stacks) ||
+            prepare(r->db, SELECT_STACKS("m.uid", "k.name", "m.here_ns", "m.file"), &r->stacks) ||
+            prepare(r->db, SELECT_STACKS("m.uid", "k.name", "NULL", "m.file"), &r->stacks) ||
+            prepare(r->db, SELECT_STACKS("m.uid", "NULL", "NULL", "m.file"), &r->stacks) ||
+            prepare(r->db, SELECT_STACKS("NULL", "NULL", "NULL", "m.file"), &r->stacks)) &&
            prepare(r->db, "INSERT INTO functions VALUES(?,?,?)", &r->function) &&
            prepare(r->db, "INSERT INTO stack_functions VALUES(?,?)", &r->pair) &&
            (r->temporary || prepare(r->db,
@@ -309,6 +315,7 @@ int resolve_functions(struct sqlite3 *db, bool temporary, struct namer *namer,
     free(r.ids);
     free(r.places);
     free(r.named);
+    free(r.named_file);
     if (sqlite3_exec(db, result ? ROLLBACK : COMMIT, NULL, NULL, NULL) != SQLITE_OK && !result) {
         result = failed(&r, err);
         sqlite3_exec(db, ROLLBACK, NULL, NULL, NULL);

@@ -26,7 +26,7 @@
     "file_offset INTEGER, file TEXT, build_id TEXT, uid INTEGER, here_ns INTEGER);"               \
     "CREATE TABLE stacks("                                                                        \
     "id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map INTEGER, address INTEGER, "      \
-    "name TEXT);"                                                                                 \
+    "name TEXT, file TEXT, line INTEGER);"                                                        \
     "CREATE TABLE samples("                                                                       \
     "time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER);"               \
     "CREATE TABLE switches("                                                                      \

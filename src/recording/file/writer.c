@@ -57,7 +57,7 @@ static const char *const statements[STATEMENTS] = {
     [THREAD_STATE] = "UPDATE threads SET start_state=?2, start_cause=?3, start_reason=?4 "
                      "WHERE id=?1",
     [MAP] = "INSERT INTO maps VALUES(?,?,?,?,?,?,?,?,?,?)",
-    [STACK] = "INSERT INTO stacks VALUES(?,?,?,?,?,?)",
+    [STACK] = "INSERT INTO stacks VALUES(?,?,?,?,?,?,?,?)",
     [SAMPLE] = "INSERT INTO samples VALUES(?,?,?,?,?)",
     [SWITCH] = "INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
     [WAKER] = "INSERT INTO wakers VALUES(?,?,?,?,?,?,?)",
@@ -190,9 +190,10 @@ int writer_map(struct writer *w, const struct writer_map *map)
 }
 
 int writer_stack(struct writer *w, int64_t id, int64_t caller, bool kernel, int64_t map,
-                 uint64_t address, const char *name)
+                 uint64_t address, const char *name, const char *file, uint64_t line)
 {
-    return put(w, STACK, "izizzt", id, caller, (int64_t)kernel, map, (int64_t)address, name);
+    return put(w, STACK, "izizzttz", id, caller, (int64_t)kernel, map, (int64_t)address, name, file,
+               (int64_t)line);
 }
 
 int writer_sample(struct writer *w, uint64_t time_ns, uint32_t cpu, int64_t thread, int64_t stack,

@@ -71,7 +71,7 @@ int writer_map(struct writer *w, const struct writer_map *map);
 /* A frame of a stack; caller 0: the outermost. Its function's name is known (name) or its address.
  */
 int writer_stack(struct writer *w, int64_t id, int64_t caller, bool kernel, int64_t map,
-                 uint64_t address, const char *name);
+                 uint64_t address, const char *name, const char *file, uint64_t line);
 int writer_sample(struct writer *w, uint64_t time_ns, uint32_t cpu, int64_t thread, int64_t stack,
                   uint64_t weight);
 

@@ -144,6 +144,7 @@ static void open_waits(struct recorder *r)
 {
     const struct waits_options how = {
         .tier = r->options.tier,
+        .native = r->options.native,
         .stacks = r->options.stacks,
         .switches = !r->bpf && r->options.tier != PRCB_TIER_PERF,
         .wakers = r->options.wakers,
@@ -406,7 +407,12 @@ static int on_wait(struct recorder *r, const struct ring_event *event)
     if (!row.thread)
         return 0;
     for (size_t i = event->chain_count; i-- > 0;) {
-        row.stack = world_frame(r->world, event->pid, row.stack, false, event->chain[i]);
+        uint64_t at = event->chain[i];
+
+        row.stack = at & RING_SOURCE
+                        ? world_source_frame(r->world, row.stack,
+                                             (const void *)(uintptr_t)(at - RING_SOURCE))
+                        : world_frame(r->world, event->pid, row.stack, false, at);
         if (!row.stack)
             return -ENOMEM;
     }

@@ -68,7 +68,8 @@ struct ring_event {
     uint64_t lost;
     /* RING_CAUSED */
     const struct prcb_switch *caused;
-    /* RING_WAIT: chain is of user mode, innermost first; texts last as long as the recording */
+    /* RING_WAIT: chain is of user mode, innermost first; with RING_SOURCE it is the place of a
+     * struct prcb_frame; texts and these last as long as the recording */
     const char *const *kernel_names; /* the kernel's functions above it, innermost first */
     size_t kernel_count;
     const char *missing;          /* why there is no chain; NULL: there is */
@@ -76,6 +77,7 @@ struct ring_event {
     uint64_t one_in;              /* waits that it stands for */
 };
 
+#define RING_SOURCE  (1ull << 63)
 #define RINGS_FRAMES 256 /* of RING_WAIT, at most, of either mode */
 
 struct rings; /* opaque */

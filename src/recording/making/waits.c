@@ -108,7 +108,7 @@ int waits_open(const struct waits_options *options, struct waits **ret, struct p
     }
 #ifdef HAVE_STACK
     if (!result && options->stacks)
-        result = looks_open(w->session, PERCENT, &w->looks, err);
+        result = looks_open(w->session, PERCENT, options->native, &w->looks, err);
 #else
     if (!result && options->stacks)
         result = prcb_fail(err, -EOPNOTSUPP, "this build cannot read stacks of waits");
@@ -240,10 +240,13 @@ static int put_stack(struct waits *w, struct ring_event *event, const struct prc
     for (uint32_t i = 0; i < stack->frame_count; i++) {
         const struct prcb_frame *frame = &stack->frames[i];
 
-        /* The kernel's part has only names. */
-        if (frame->address && event->chain_count < RINGS_FRAMES)
+        /* The kernel's part has only names, an interpreter's a source and a line. */
+        if (!frame->address && frame->place && event->chain_count < RINGS_FRAMES)
+            chain[event->chain_count++] = (uint64_t)(uintptr_t)frame | RING_SOURCE;
+        else if (frame->address && event->chain_count < RINGS_FRAMES)
             chain[event->chain_count++] = frame->address;
-        else if (!frame->address && frame->function && event->kernel_count < RINGS_FRAMES)
+        else if (!frame->address && !frame->place && frame->function &&
+                 event->kernel_count < RINGS_FRAMES)
             names[event->kernel_count++] = frame->function;
     }
     if (!event->chain_count && !event->kernel_count)

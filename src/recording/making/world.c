@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "world.h"
 
+#include <prcb/stack.h>
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -489,8 +491,9 @@ static int64_t map_of(struct world *world, int32_t pid, uint64_t address)
     return at < process->map_count && process->maps[at].start <= address ? process->maps[at].id : 0;
 }
 
-/* name: NULL, or instead of an address. */
-static int64_t add_frame(struct world *world, struct frame wanted, bool kernel, const char *name)
+/* name: NULL, or instead of an address; file and line: of its source, if that is known. */
+static int64_t add_frame(struct world *world, struct frame wanted, bool kernel, const char *name,
+                         const char *file, uint64_t line)
 {
     const struct table_slot *slot = NULL;
 
@@ -502,8 +505,8 @@ static int64_t add_frame(struct world *world, struct frame wanted, bool kernel, 
             return frame->id;
     }
     wanted.id = ++world->last_frame;
-    if (writer_stack(world->writer, wanted.id, wanted.caller, kernel, wanted.map,
-                     name ? 0 : wanted.address, name))
+    if (writer_stack(world->writer, wanted.id, wanted.caller, kernel, file ? 0 : wanted.map,
+                     name ? 0 : wanted.address, name, file, line))
         return 0;
     keep_frame(world, &wanted);
     return wanted.id;
@@ -517,7 +520,7 @@ int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kerne
         .map = kernel ? MAP_OF_KERNEL : map_of(world, pid, address),
     };
 
-    return add_frame(world, wanted, kernel, NULL);
+    return add_frame(world, wanted, kernel, NULL, NULL, 0);
 }
 
 int64_t world_kernel_frame(struct world *world, int64_t caller, const char *name)
@@ -529,5 +532,18 @@ int64_t world_kernel_frame(struct world *world, int64_t caller, const char *name
         .map = MAP_OF_KERNEL,
     };
 
-    return add_frame(world, wanted, true, name);
+    return add_frame(world, wanted, true, name, NULL, 0);
+}
+
+int64_t world_source_frame(struct world *world, int64_t caller, const struct prcb_frame *frame)
+{
+    /* No mapping has such a number. */
+    uint64_t place = (uint64_t)(uintptr_t)frame->file << 16 | (frame->place & 0xffff);
+    const struct frame wanted = {
+        .caller = caller,
+        .address = (uint64_t)(uintptr_t)frame->function,
+        .map = (int64_t)(place | 1ull << 63),
+    };
+
+    return add_frame(world, wanted, false, frame->function, frame->file, frame->place);
 }

@@ -52,6 +52,9 @@ int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kerne
                     uint64_t address);
 /* Does the same for a function of the kernel of which only the name is known. Names are compared
  * by address: the caller keeps one copy of each, which lasts as long as the world. */
+struct prcb_frame;
+/* The same for a function that an interpreter runs; its texts last as long as the recording. */
+int64_t world_source_frame(struct world *world, int64_t caller, const struct prcb_frame *frame);
 int64_t world_kernel_frame(struct world *world, int64_t caller, const char *name);
 
 #endif

@@ -84,6 +84,21 @@ static void place_text(const struct why_part *part, char *ret, size_t size, char
         place_name(by, ret_by, size);
 }
 
+/* An interpreter's lock has two words that threads wait at, by turns. */
+static bool is_for_gil(const struct why_part *part)
+{
+    return word_of(part) && !strcmp(word_of(part), "GIL");
+}
+
+/* Whether the place is a function that an interpreter runs. */
+static bool says_source(const struct why_part *part)
+{
+    const struct prcb_frame *by,
+        *frame = part->kind == WHY_STACK ? place_of(&part->stack, &by) : NULL;
+
+    return frame && !frame->address && frame->place;
+}
+
 static void key_of(const struct making *m, const struct why_process *process,
                    const struct why_part *part, char *ret)
 {
@@ -92,7 +107,9 @@ static void key_of(const struct making *m, const struct why_process *process,
     char place[KEY_MOST / 2];
 
     place_text(part, place, sizeof(place), NULL);
-    if (remote)
+    if (is_for_gil(part))
+        snprintf(ret, KEY_MOST, "%d GIL", (int)process->pid);
+    else if (remote)
         snprintf(ret, KEY_MOST, "%d remote %.200s", (int)process->pid, remote);
     else if (object &&
              (object->kind == OBJECT_FUTEX || object->kind == OBJECT_LOCK || part->wait.holder) &&
@@ -150,6 +167,15 @@ static bool may_idle(const struct why_part *part)
                                    : !part->wait.holder && cause_may_idle(part->cause);
 }
 
+/* Whether a part shall tell of its group rather than another: the larger one. Of waits for the GIL,
+ * most end before it can be read what their thread runs: one that says it. */
+static bool is_better(const struct why_part *part, const struct why_part *than)
+{
+    if (is_for_gil(part) && says_source(part) != says_source(than))
+        return says_source(part);
+    return part->ns - part->idle_ns > than->ns - than->idle_ns;
+}
+
 static void add_part(struct making *m, const struct why_process *process,
                      const struct why_part *part)
 {
@@ -168,7 +194,7 @@ static void add_part(struct making *m, const struct why_process *process,
     group->cause = group->most ? group->cause : part->cause;
     group->ns += ns;
     group->either_ns += either ? ns : 0;
-    if (!group->most || ns > group->most->ns - group->most->idle_ns) {
+    if (!group->most || is_better(part, group->most)) {
         group->most = part;
         group->cause = part->cause;
     }

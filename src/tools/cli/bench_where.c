@@ -158,7 +158,7 @@ static int look_once(const struct bench_runner *runner, char **argv,
 
     if (result)
         return result;
-    result = looks_open(other.session, BUDGET, &looks, err);
+    result = looks_open(other.session, BUDGET, false, &looks, err);
     source.ctx = looks;
     if (!result)
         result = why_open(&source, &why);

@@ -78,6 +78,8 @@ static const struct cli_option option_rows[] = {
      .take = take_rate, .min = 1, .max = INT64_MAX},
     {'g', "stacks", NULL, "with stacks: of samples kernel and user, by frame pointers; of waits of a\n"
                          "millisecond and longer the whole user stack", AT(options.stacks)},
+    {0, "native", NULL, "with -g: show an interpreter's own functions, not those of its program",
+     AT(options.native)},
     {'o', "output", "FILE", "record into FILE (default " DEFAULT_PATH ")",
      .kind = CLI_TEXT, AT(options.path)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"

@@ -38,7 +38,7 @@ enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
 
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
-    bool idle, no_whom, chain, no_objects, owners, objects;
+    bool idle, native, no_whom, chain, no_objects, owners, objects;
     uint64_t top, top_stacks, budget, min_us;
 };
 
@@ -79,6 +79,7 @@ static const struct cli_option option_rows[] = {
     {0, "no-objects", NULL, "do not look up what was waited for (files, sockets, locks), and who held it",
      AT(no_objects)},
     {0, "idle", NULL, "show where threads idle by design, too", AT(idle)},
+    {0, "native", NULL, "show an interpreter's own functions, not those of its program", AT(native)},
     {0, "no-whom", NULL, "without wakers and preemptors: attach nothing to wakeups and interrupts",
      AT(no_whom)},
     {0, "top", "N", "the first N processes only (default 5; 0: all)",
@@ -576,7 +577,8 @@ static int open_all(struct run *run, struct prcb_error *err)
     if (run->options->targets.verbose)
         cli_write_load_log(prcb_load_log());
     if (!result)
-        result = looks_open(run->session, run->options->budget, &run->looks, err);
+        result =
+            looks_open(run->session, run->options->budget, run->options->native, &run->looks, err);
     source.ctx = run->looks;
     source.object = run->options->objects && !run->options->chain ? looks_object : NULL;
     source.holder = source.object ? looks_holder : NULL;
