@@ -410,11 +410,12 @@ PRCB_API int prcb_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint
                               struct prcb_error *err);
 
 /* The kernel's part of the stack of a thread that waits: the names of its functions, innermost
- * first, each with a newline ("io_schedule\n", "ext4_map_blocks [ext4]\n"). key and tid are those
- * of its record. Whether the thread has waited all along the caller finds out by its switch count,
- * read before and after. Cut at a line's end where size (512 and more are sensible) is too small.
- * -EOPNOTSUPP: the tier or the kernel (before 6.1) cannot; -ESRCH: the thread runs, has ended, or
- * may no longer be profiled. */
+ * first, each with a newline ("io_schedule\n", "ext4_map_blocks [ext4]\n"). Where the thread sleeps
+ * for a mutex or reader-writer lock of the kernel, "held by 123\n", the number of the thread that
+ * holds it, may be the last line (Linux 6.16). key and tid are those of its record. Whether the
+ * thread has waited all along the caller finds out by its switch count, read before and after. Cut
+ * at a line's end where size (512 and more are sensible) is too small. -EOPNOTSUPP: the tier or the
+ * kernel (before 6.1) cannot; -ESRCH: the thread runs, has ended, or may no longer be profiled. */
 PRCB_API int prcb_kernel_stack(struct prcb *p, uint64_t key, pid_t tid, char *ret, size_t size,
                                struct prcb_error *err);
 

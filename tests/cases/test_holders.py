@@ -13,6 +13,14 @@ import unittest
 from house import House, await_true, on_tiers, state_of
 
 
+def keeps_blockers():
+    try:
+        with open("/sys/kernel/btf/vmlinux", "rb") as types:
+            return b"\0blocker\0" in types.read()
+    except OSError:
+        return False
+
+
 class Holders(House):
     def begin(self, tier, how, *more):
         folder = tempfile.mkdtemp(prefix="prcb-case-")
@@ -61,6 +69,35 @@ class Holders(House):
         waiter, other, _ = self.begin(tier, "child")
         text = self.prcb(tier, "why", "--objects", "--tier", tier, "-p", waiter, "--for", 0.2)
         self.assertTrue(re.search(rf"waits for process sleeper \({other}\) \(it sleeps", text), text)
+
+    @on_tiers("bpf", "daemon")
+    def test_a_mutex_of_the_kernel_since_before(self, tier):
+        if not keeps_blockers():
+            self.skipTest("the kernel does not keep what a thread sleeps for (Linux 6.16)")
+        _, (holder, waiter) = self.start("mutex_hang", user=self.user_of(tier))
+        await_true(lambda: state_of(waiter) == "D", "it hangs")
+        report = self.document(tier, "why", "-p", waiter, "--for", 0.2)
+        now = next(row for row in report["processes"] if row["pid"] == waiter)["now"][0]
+        self.assertEqual((now["cause"], now["held_by"]), ("mutex", holder))
+        text = self.prcb(tier, "stat", "--tier", tier, "-p", waiter, "--for", 0.2)
+        self.assertIn("waiting for a kernel mutex", text)
+        self.chain(tier, waiter, holder, f"{waiter},{holder}")
+        self.assertEqual(state_of(waiter), "D")
+
+    def chain(self, tier, waiter, holder, pids):
+        report = self.document(tier, "why", "--chain", "-p", pids)
+        row = next(row for row in report["threads"] if row["tid"] == waiter)
+        self.assertEqual(row["held_by"], holder, row)
+
+    @on_tiers("bpf", "daemon")
+    def test_chains(self, tier):
+        waiter, other, _ = self.begin(tier, "flock", "lock")
+        self.chain(tier, waiter, other, f"{waiter},{other}")
+        self.chain(tier, waiter, other, waiter)
+        text = self.prcb(tier, "why", "--chain", "--tier", tier, "-p", waiter)
+        self.assertRegex(text, rf"(?m)^chain: holder \({other}\) holds up\n +waiter \({waiter}\)  file-lock ")
+        waiter, other, _ = self.begin(tier, "child")
+        self.chain(tier, waiter, other, f"{waiter},{other}")
 
 
 if __name__ == "__main__":

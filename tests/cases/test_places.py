@@ -19,6 +19,9 @@ PLACES = {
     "fault": ("page-fault", "handle_userfault"),
     "read": ("device", "handle_userfault"),
 }
+# What the kernel's functions say, of those.
+WORDS = {"linger": "linger: data to be taken by the peer", "supervisor": "supervisor (seccomp)",
+         "fault": "handler of userfaultfd", "read": "handler of userfaultfd"}
 
 
 class Places(House):
@@ -60,6 +63,9 @@ class Places(House):
         self.assertIn(f" {cause} ", row)
         names = [frame["function"] or ""
                  for part in causes[cause]["stacks"] for frame in part.get("frames") or []]
+        words = {part.get("word") for part in causes[cause]["stacks"]}
+        if how in WORDS:
+            self.assertIn(WORDS[how], words)
         if function:
             self.assertTrue(re.search(function, " ".join(names)), names)
 

@@ -1505,7 +1505,7 @@ class Chains(unittest.TestCase):
 
     def test_nobody_waits(self):
         text = why("--chain", "--", "sleep", "0.2").stdout
-        self.assertRegex(text, r"none for a mutex whose holder is known")
+        self.assertRegex(text, r"none for somebody who is known")
         self.assertEqual(why("--chain", "--folded", "--", "true").returncode, 2)
 
 

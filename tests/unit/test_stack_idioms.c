@@ -257,9 +257,25 @@ static void test_sources(void **state)
     assert_null(idiom_find_source(pool + 1, pool_files + 1, 1));
 }
 
+/* Functions as /proc/PID/stack of 6.18 shows them. */
+static void test_kernel_words(void **state)
+{
+    const char *const supervised[] = {"seccomp_do_user_notification.isra.0", "__seccomp_filter",
+                                      "syscall_trace_enter"};
+    const char *const given[] = {"handle_userfault", "__handle_mm_fault", "read_zero"};
+    const char *const lingers[] = {"wait_woken", "sk_stream_wait_close", "__tcp_close"};
+    const char *const others[] = {"anon_pipe_write", NULL, "vfs_write"};
+
+    assert_string_equal(idiom_kernel_word(supervised, 3), "supervisor (seccomp)");
+    assert_string_equal(idiom_kernel_word(given, 3), "handler of userfaultfd");
+    assert_string_equal(idiom_kernel_word(lingers, 3), "linger: data to be taken by the peer");
+    assert_null(idiom_kernel_word(others, 3));
+}
+
 static void test_nothing(void **state)
 {
     assert_null(idiom_find(NULL, 0));
+    assert_null(idiom_kernel_word(NULL, 0));
 }
 
 int main(void)
@@ -267,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_kernel_words),
         cmocka_unit_test(test_nothing),
     };
 

@@ -86,6 +86,16 @@ bool holder_elsewhere(pid_t pid, pid_t own, bool shared, uint64_t device, uint64
     return true;
 }
 
+bool holder_thread(pid_t tid, struct holder *ret)
+{
+    struct holder holder = {.pid = status_number(tid, "\nTgid:"), .tid = tid};
+
+    if (holder.pid <= 0 || !comm_read(holder.pid, tid, holder.comm, sizeof(holder.comm)))
+        return false;
+    *ret = holder;
+    return true;
+}
+
 /* ---- file locks ---- */
 
 struct lock {

@@ -30,6 +30,9 @@ bool holder_elsewhere(pid_t pid, pid_t own, bool shared, uint64_t device, uint64
  * tells an open file's lock from those of others. False: /proc/locks does not say. */
 bool holder_of_file_lock(pid_t pid, uint64_t inode, struct holder *ret);
 
+/* Finds a thread by its number. False: there is none any more. */
+bool holder_thread(pid_t tid, struct holder *ret);
+
 /* Says what a child does: "asleep in pipe_read", "running", "stopped". */
 void holder_activity(pid_t pid, char *ret, size_t size);
 /* Finds the living processes that a thread has made: the first, and how many. */

@@ -29,6 +29,7 @@
 #define FILES_MOST   64   /* kept open */
 #define KEY_MOST     4300 /* a path and more */
 #define TEXT_MOST    600
+#define KERNEL_TEXT  4096 /* of a stack in the kernel */
 
 /* A file that futexes lie in. */
 struct file {
@@ -648,6 +649,21 @@ static void look_at_futex(struct looking *l)
 
 /* ---- others ------------------------------------------------------------------------------- */
 
+/* Finds who holds the lock of the kernel's that the thread sleeps for. */
+static void look_at_owner(struct looking *l)
+{
+    char text[KERNEL_TEXT];
+    const char *line;
+    struct holder holder;
+
+    if (prcb_kernel_stack(l->o->session, l->account->key, l->account->tid, text, sizeof(text),
+                          NULL))
+        return;
+    line = strstr(text, "held by ");
+    if (line && holder_thread((pid_t)strtol(line + strlen("held by "), NULL, 10), &holder))
+        l->found.holder = keep_other(l->o, &holder, OBJECT_THREAD);
+}
+
 static void look_at_lock(struct looking *l)
 {
     uint64_t address = l->account->object.lock;
@@ -655,6 +671,8 @@ static void look_at_lock(struct looking *l)
     char name[32];
     uint32_t before = l->o->count;
 
+    if (!l->chosen && !l->over)
+        look_at_owner(l);
     if (!(l->account->present & PRCB_HAS_OBJECT) || !address)
         return;
     snprintf(name, sizeof(name), "0x%" PRIx64, address);

@@ -4,6 +4,14 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* The kernel's. */
+static const struct {
+    const char *word, *functions;
+} places[] = {
+#define K(word, functions) {word, functions},
+#include "idioms.def"
+};
+
 static const struct idiom rows[] = {
 #define I(kind, word, inner, outer) {IDIOM_##kind, word, inner, outer},
 #include "idioms.def"
@@ -122,6 +130,17 @@ const struct idiom *idiom_find_source(const char *const *functions, const char *
             if (fits(sources[k].inner + innermost, functions[i]) &&
                 ends_with(files[i], sources[k].outer))
                 return &sources[k];
+        }
+    }
+    return NULL;
+}
+
+const char *idiom_kernel_word(const char *const *functions, size_t count)
+{
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        for (size_t k = 0; k < count; k++) {
+            if (is_named(functions[k]) && fits(places[i].functions, functions[k]))
+                return places[i].word;
         }
     }
     return NULL;

@@ -28,5 +28,7 @@ const struct idiom *idiom_find_source(const char *const *functions, const char *
 
 /* functions: names, innermost first; NULL or "": not known. NULL: no row fits. */
 const struct idiom *idiom_find(const char *const *functions, size_t count);
+/* Does the same for the kernel's functions of a stack: what they wait for, which is no idling. */
+const char *idiom_kernel_word(const char *const *functions, size_t count);
 
 #endif

@@ -406,11 +406,29 @@ static const struct idiom *find_source(const struct known_stack *stack)
     return idiom_find_source(functions, files, count);
 }
 
+/* Returns what the kernel's functions of a stack say: these have no addresses. NULL: nothing. */
+static const char *kernel_word(const struct known_stack *stack)
+{
+    const char *functions[UNWINDER_FRAMES];
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < stack->frame_count && count < UNWINDER_FRAMES; i++) {
+        const struct prcb_frame *frame = &stack->frames[i];
+
+        if (!frame->address && frame->file && *frame->file == '[')
+            functions[count++] = frame->function;
+    }
+    return idiom_kernel_word(functions, count);
+}
+
 /* functions: of the machine's stack. */
 static void note_idiom(struct known_stack *stack, const char *const *functions, size_t count)
 {
     const struct idiom *idiom = idiom_find(functions, count), *source = find_source(stack);
 
+    stack->word = kernel_word(stack);
+    if (stack->word)
+        return;
     if (source && (!idiom || idiom->kind != IDIOM_BLOCKED))
         idiom = source;
     if (!idiom)
@@ -533,7 +551,7 @@ static int make_kernel_frames(struct prcb_stacks *s, char *text, struct prcb_fra
     while (text && (size_t)count < room && (text = take_line(text, &name, &file))) {
         struct prcb_frame *frame = &ret[count];
 
-        if ((!count && is_scheduler(name)) || is_entry(name))
+        if ((!count && is_scheduler(name)) || is_entry(name) || *file == 'b' /* held by */)
             continue;
         *frame = (struct prcb_frame){.file = keep_text(s, file), .function = keep_text(s, name)};
         if (!frame->file || !frame->function)

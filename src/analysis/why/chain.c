@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "array.h"
+#include "cause.h"
 #include "futex.h"
 
 #define WALK_TRIES 50
@@ -117,10 +118,47 @@ static void look_at_futex(struct chain *c, struct chain_thread *t, const struct 
     t->next = (size_t)(holder - c->threads);
 }
 
+/* Whether a thread is all that there is of its process, as far as is known here. */
+static bool is_alone(const struct chain *c, const struct chain_thread *t)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->threads[i].pid == t->pid && &c->threads[i] != t)
+            return false;
+    }
+    return true;
+}
+
+/* Takes who is waited for from what the wait is for: a holder, or a child. Of a process with
+ * several threads it is not known which of them is waited for, so it does not lead on. */
+static void look_at_whom(struct chain *c, struct chain_thread *t, const struct objects *objects,
+                         struct object_wait wait)
+{
+    const struct object *object = wait.object ? objects_at(objects, wait.object) : NULL;
+    bool child = object && object->kind == OBJECT_PROCESS && !wait.holder;
+    uint32_t number = wait.holder ? wait.holder : child ? wait.object : 0;
+    bool leads;
+
+    if (!number || t->holder)
+        return;
+    object = objects_at(objects, number);
+    if (!object->tid || object->tid == t->tid)
+        return;
+    leads = t->futex || cause_has(t->cause, CAUSE_IS_KERNEL_LOCK);
+    t->holder = object->tid;
+    t->whom = number;
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->threads[i].tid != object->tid || !(leads || is_alone(c, &c->threads[i])))
+            continue;
+        t->next = i;
+        return;
+    }
+}
+
 static void look_at(struct chain *c, struct chain_thread *t, struct prcb *session,
                     struct prcb_stacks *stacks, struct objects *objects)
 {
     struct prcb_account a = {.size = sizeof(a)};
+    struct object_wait wait = {0};
     struct object_call call;
     struct prcb_thread *handle;
     struct futex futex;
@@ -135,9 +173,11 @@ static void look_at(struct chain *c, struct chain_thread *t, struct prcb *sessio
         return;
     t->has_stack = !prcb_stacks_read(stacks, &a, &t->stack, NULL);
     if (t->has_stack)
-        t->object = objects_read(objects, &a, &t->stack).object;
+        wait = objects_read(objects, &a, &t->stack);
+    t->object = wait.object;
     if (object_call_read(t->pid, t->tid, &call) && futex_of_call(&call, &futex))
         look_at_futex(c, t, &futex);
+    look_at_whom(c, t, objects, wait);
 }
 
 /* ---- loops ---- */
@@ -174,6 +214,7 @@ static void keep_confirmed(struct chain *c)
 
         if (!t->loop) {
             t->holder = 0;
+            t->whom = 0;
             t->next = CHAIN_NONE;
             t->has_stack = false;
             t->object = 0;

@@ -39,6 +39,7 @@ struct chain_thread {
     uint32_t object;         /* what it waits for, of the caller's objects; 0: not known */
     bool timed;              /* it gives up by itself */
     pid_t holder;            /* in the caller's pid namespace; 0: not known */
+    uint32_t whom;           /* who it is, of the caller's objects, where it is none of these */
     size_t next;             /* the holder among these; CHAIN_NONE: none */
     uint32_t waiters;        /* how many of these it holds up, directly */
     uint32_t loop;           /* number of the deadlock that it is part of; 0: none */

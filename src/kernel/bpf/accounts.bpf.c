@@ -374,6 +374,23 @@ int prcb_contention_end(__u64 *ctx)
 
 /* ---- the kernel's part of a stack ---- */
 
+/* Writes who holds the lock that a task sleeps for. It still sleeps for that lock after its owner
+ * was read: till then the lock was one. */
+static __always_inline void write_holder(struct bpf_iter__task *ctx, struct task_struct *task)
+{
+    __u64 blocker = task_blocker(task), owner;
+    struct who who = {};
+
+    if (!(blocker & ~BLOCKER_MASK_))
+        return;
+    owner = lock_owner(blocker & ~BLOCKER_MASK_, owned_by_flags(flags_of_blocker(blocker)));
+    if (!owner || !all_ordered() || task_blocker(task) != blocker)
+        return;
+    tell_owner(kernel_stack.account, owner, &who);
+    if ((__u32)who.thread)
+        BPF_SEQ_PRINTF(ctx->meta->seq, "held by %u\n", (__u32)who.thread);
+}
+
 /* Writes the stack of a task that waits, by name: addresses would tell where the kernel lies.
  * The reader leaves out what can be told only as an address. */
 SEC("prcb_iter/task")
@@ -395,6 +412,7 @@ int prcb_kernel_stack(struct bpf_iter__task *ctx)
             break;
         BPF_SEQ_PRINTF(ctx->meta->seq, "%pB\n", (void *)kernel_stack.frames[i]);
     }
+    write_holder(ctx, task);
     return 0;
 }
 

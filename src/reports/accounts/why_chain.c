@@ -51,8 +51,13 @@ static void write_thread(FILE *out, const struct shown *s, const struct chain_th
     }
     if (t->next != CHAIN_NONE) {
         text_copy(TEXT_MARKS, s->chain->threads[t->next].comm, name, sizeof(name));
-        fprintf(out, ", %s %s (%d)", word && !strcmp(word, "join") ? "the end of" : "held by", name,
-                (int)t->holder);
+        fprintf(out, ", %s %s (%d)",
+                (word && !strcmp(word, "join")) || t->cause == PRCB_CAUSE_CHILD ? "the end of"
+                                                                                : "held by",
+                name, (int)t->holder);
+    } else if (t->whom && t->whom != t->object) {
+        why_object_text(s->objects, t->whom, object, sizeof(object));
+        fprintf(out, ", held by %s", object);
     }
     fprintf(out, "\n");
     if (!t->has_stack)
@@ -101,6 +106,28 @@ static void write_loop(FILE *out, const struct shown *s, uint32_t loop)
     } while (at != first);
 }
 
+/* Writes the chains that end with somebody who is not among these threads, or with a process of
+ * several. Returns how many. */
+static size_t write_others(FILE *out, const struct shown *s)
+{
+    const struct chain *chain = s->chain;
+    size_t count = 0;
+    char name[400];
+
+    for (size_t i = 0; i < chain->count; i++) {
+        const struct chain_thread *t = &chain->threads[i];
+
+        if (!t->whom || t->next != CHAIN_NONE)
+            continue;
+        count++;
+        why_object_text(s->objects, t->whom, name, sizeof(name));
+        fprintf(out, "chain: %s holds up\n", name);
+        write_thread(out, s, t, 4);
+        write_waiters(out, s, i, 6);
+    }
+    return count;
+}
+
 void why_write_chain(FILE *out, const struct chain *chain, const struct objects *objects)
 {
     const struct shown s = {chain, objects};
@@ -113,7 +140,7 @@ void why_write_chain(FILE *out, const struct chain *chain, const struct objects 
         const struct chain_thread *t = &chain->threads[i];
 
         waiting += t->waits;
-        if (!t->waiters || t->next != CHAIN_NONE)
+        if (!t->waiters || t->next != CHAIN_NONE || t->whom)
             continue;
         shown++;
         format_count(t->waiters, "thread", "threads", text, sizeof(text));
@@ -121,9 +148,10 @@ void why_write_chain(FILE *out, const struct chain *chain, const struct objects 
         write_thread(out, &s, t, 2);
         write_waiters(out, &s, i, 4);
     }
+    shown += write_others(out, &s);
     if (!shown && !chain->loops)
         fprintf(out,
-                "%zu of %zu threads wait, none for a mutex whose holder is known.\n"
+                "%zu of %zu threads wait, none for somebody who is known.\n"
                 "Other waits: prcb why without --chain\n",
                 waiting, chain->count);
     if (chain->no_mutexes)

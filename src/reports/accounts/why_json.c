@@ -98,6 +98,11 @@ static json_object *make_now(struct json_doc *b, const struct why_output *output
                         now->wait.object
                             ? why_object_json(b, objects_at(output->objects, now->wait.object))
                             : NULL);
+    if (output->objects)
+        json_doc_put_member(
+            b, row, "held_by",
+            now->wait.holder ? (uint64_t)objects_at(output->objects, now->wait.holder)->tid : 0,
+            now->wait.holder);
     if (now->has_stack)
         why_put_stack(b, row, &now->stack);
     return row;

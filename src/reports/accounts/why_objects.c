@@ -114,7 +114,8 @@ void why_write_objects(FILE *out, const struct why_output *output, const struct 
 
     if (has_any(cause))
         write_rows(out, output, cause, &objects, lead);
-    if (cause->holder_count)
+    /* Of the kernel's locks edges tell more: of all waits. */
+    if (cause->holder_count && !(cause_has(cause->cause, CAUSE_IS_KERNEL_LOCK) && output->owners))
         write_rows(out, output, cause, &holders, lead);
 }
 

@@ -346,6 +346,10 @@ static void write_now(FILE *out, const struct why_output *output, const struct w
             why_object_text(output->objects, now->wait.object, object, sizeof(object));
             fprintf(out, "%*swaits for %s\n", STACK_INDENT, "", object);
         }
+        if (output->objects && now->wait.holder) {
+            why_object_text(output->objects, now->wait.holder, object, sizeof(object));
+            fprintf(out, "%*sheld by %s\n", STACK_INDENT, "", object);
+        }
         if (now->has_stack) {
             fprintf(out, "%*s", STACK_INDENT, "");
             write_stack(out, output, &now->stack);
