@@ -54,6 +54,8 @@ enum cause_trait {
     CAUSE_WANTS_KERNEL_STACK = 1 << 3,
     /* The wait is for one of the kernel's own locks. */
     CAUSE_IS_KERNEL_LOCK = 1 << 4,
+    /* It may be for memory that a program gives (userfaultfd), for all that the switch shows. */
+    CAUSE_MAY_FAULT = 1 << 5,
 };
 
 /* T(NAME, class, object, colour, traits); colour: the role in the page's style.css, of waits. */
@@ -71,11 +73,11 @@ enum cause_trait {
     T(SOCKET,     NET,     SOCKET,     "network", 0)                                              \
     T(EVENTFD,    EVENT,   EVENTFD,    "network", 0)                                              \
     T(FD,         EVENT,   DESCRIPTOR, "network", 0)                                              \
-    T(DEVICE,     OTHER,   DEVICE,     "network", CAUSE_WANTS_KERNEL_STACK)                       \
+    T(DEVICE,     OTHER,   DEVICE,     "network", CAUSE_WANTS_KERNEL_STACK | CAUSE_MAY_FAULT)     \
     T(DISK,       DISK,    FILE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
     T(FSYNC,      DISK,    FILE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
-    T(FILE,       DISK,    FILE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
-    T(PAGE_FAULT, DISK,    ANY,        "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
+    T(FILE,       DISK,    FILE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_MAY_FAULT) \
+    T(PAGE_FAULT, DISK,    ANY,        "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_MAY_FAULT) \
     T(FILE_LOCK,  LOCK,    ANY,        "lock",    CAUSE_HELD)                                     \
     T(CHILD,      CHILD,   ANY,        "idle",    CAUSE_MAY_IDLE)                                 \
     T(VFORK,      CHILD,   ANY,        "idle",    CAUSE_HELD)                                     \
@@ -96,8 +98,8 @@ enum cause_trait {
     T(KERNEL,     KERNEL,  ANY,        "idle",    CAUSE_MAY_IDLE | CAUSE_IDLES)                   \
     T(WORKER,     KERNEL,  ANY,        "idle",    CAUSE_MAY_IDLE | CAUSE_IDLES)                   \
     T(OTHER_D,    KERNEL,  ANY,        "other",   CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
-    T(OTHER,      OTHER,   ANY,        "other",   CAUSE_WANTS_KERNEL_STACK)                       \
-    T(DRIVER,     OTHER,   ANY,        "network", CAUSE_WANTS_KERNEL_STACK)                       \
+    T(OTHER,      OTHER,   ANY,        "other",   CAUSE_WANTS_KERNEL_STACK | CAUSE_MAY_FAULT)     \
+    T(DRIVER,     OTHER,   ANY,        "network", CAUSE_WANTS_KERNEL_STACK | CAUSE_MAY_FAULT)     \
     T(RECLAIM,    DISK,    NONE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
     T(ENDING,     KERNEL,  NONE,       "other",   CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \
     T(CORE_DUMP,  KERNEL,  NONE,       "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK)          \

@@ -91,6 +91,8 @@ static void by_splice(int slow_client)
     if (!client) {
         become("client");
         close(peers[0]);
+        close(ends[0]);
+        close(ends[1]);
         read_slowly(peers[1], slow_client ? 50000 : 0);
     }
     close(peers[1]);

@@ -3,11 +3,15 @@
 """Waits whose system call alone does not say what they are for, in stat, why, top and record.
 
 Witness: the program, which made those waits, and /proc/PID/task/TID/stack, which root may read."""
+import os
+import pty
 import re
+import signal
+import subprocess
 import time
 import unittest
 
-from house import House, await_true, on_tiers, state_of
+from house import House, await_true, on_tiers, state_of, wire
 
 # How, the cause, and a function of the kernel on the way to the wait, if there is one to be seen.
 PLACES = {
@@ -22,6 +26,11 @@ PLACES = {
 # What the kernel's functions say, of those.
 WORDS = {"linger": "linger: data to be taken by the peer", "supervisor": "supervisor (seccomp)",
          "fault": "handler of userfaultfd", "read": "handler of userfaultfd"}
+
+
+def place_of(pid):
+    with open(f"/proc/{pid}/stack", encoding="ascii") as stack:
+        return stack.read()
 
 
 class Places(House):
@@ -68,6 +77,54 @@ class Places(House):
             self.assertIn(WORDS[how], words)
         if function:
             self.assertTrue(re.search(function, " ".join(names)), names)
+
+    @on_tiers("bpf", "daemon")
+    def test_who(self, tier):
+        begun = self.begin(tier)
+        pids = ",".join(str(waiter) for waiter, _ in begun.values())
+        report = self.document(tier, "why", "-p", pids, "--for", 0.3, "--top", 0)
+        objects = {row["pid"]: [part["object"] for cause in row["causes"] for part in cause["objects"] if part["object"]]
+                   for row in report["processes"]}
+        chain = {row["tid"]: row for row in self.document(tier, "why", "--chain", "-p", pids)["threads"]}
+        for how, (waiter, other) in begun.items():
+            texts = [f"{row['kind']} {row['name']} {row['detail']}" for row in objects[waiter]]
+            if how in ("client", "writer"):
+                word = {"client": "peer: client", "writer": "written by writer"}[how]
+                self.assertTrue(any(f"{word} ({other})" in text for text in texts), texts)
+            elif how in ("supervisor", "fault", "read"):
+                name = "supervisor" if how == "supervisor" else "handler"
+                self.assertTrue(any(text.startswith(f"process {name} ") for text in texts), texts)
+                if how == "supervisor":
+                    self.assertIn(chain[waiter]["held_by"], (None, other))  # None: it got its answer meanwhile
+
+    @on_tiers("bpf")  # as who runs the test, whose terminal it is
+    def test_a_terminal(self, tier):
+        pid, master = pty.fork()
+        if not pid:
+            os.execlp("cat", "cat")
+        self.addCleanup(os.close, master)
+        self.addCleanup(os.waitpid, pid, 0)
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        await_true(lambda: state_of(pid) == "S" and "n_tty_read" in place_of(pid), "it reads")
+        text = self.prcb(tier, "why", "--tier", tier, "-p", pid, "--for", 0.2)
+        self.assertRegex(text, rf"waits for /dev/pts/\d+ \(its master: \S+ \({os.getpid()}\)\)")
+
+    @on_tiers("bpf", "daemon")
+    def test_names_of_sockets(self, tier):
+        sockets = {"16, socket.SOCK_RAW, 15": ("netlink kobject-uevent, port", "s.bind((0, 1))")}
+        if tier == "bpf":
+            sockets["17, socket.SOCK_RAW, 0"] = ("packet 0x0000, any interface", "")
+            sockets["2, socket.SOCK_RAW, 253"] = ("raw 0.0.0.0:253", "")
+        user = self.user_of(tier)
+        for call, (name, bind) in sockets.items():
+            with subprocess.Popen(["/usr/bin/python3", "-c",
+                                   f"import socket; s = socket.socket({call}); {bind or 0}; s.recv(1)"],
+                                  preexec_fn=(lambda: wire.become(user, user)) if user else None) as process:
+                self.addCleanup(process.kill)
+                await_true(lambda pid=process.pid: "recv" in place_of(pid), "it receives")
+                text = self.prcb(tier, "why", "--tier", tier, "-p", process.pid, "--for", 0.2)
+                process.kill()
+                self.assertRegex(text, f"waits for {re.escape(name)}")
 
     @on_tiers("bpf", "daemon")
     def test_recordings(self, tier):

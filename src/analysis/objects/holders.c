@@ -30,7 +30,7 @@ static pid_t status_number(pid_t tid, const char *line)
     return at ? (pid_t)strtol(at + strlen(line), NULL, 10) : 0;
 }
 
-static bool descends_from(pid_t pid, pid_t ancestor)
+bool holder_descends(pid_t pid, pid_t ancestor)
 {
     for (int i = 0; i < PARENTS && pid > 1; i++) {
         pid = status_number(pid, "\nPPid:");
@@ -75,7 +75,7 @@ bool holder_elsewhere(pid_t pid, pid_t own, bool shared, uint64_t device, uint64
                         : "has ended: nobody will release it");
     } else if (shared && inode && has_mapped(holder.pid, device, inode)) {
         comm_read(own, own, holder.comm, sizeof(holder.comm));
-    } else if (!shared && descends_from(pid, holder.pid)) {
+    } else if (!shared && holder_descends(pid, holder.pid)) {
         comm_read(own, own, holder.comm, sizeof(holder.comm));
         snprintf(holder.detail, sizeof(holder.detail),
                  "of the process that this one was forked from: nobody will release it here");

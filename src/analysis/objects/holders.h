@@ -33,6 +33,9 @@ bool holder_of_file_lock(pid_t pid, uint64_t inode, struct holder *ret);
 /* Finds a thread by its number. False: there is none any more. */
 bool holder_thread(pid_t tid, struct holder *ret);
 
+/* Whether a process was made by another one, or by one that this made, and so on. */
+bool holder_descends(pid_t pid, pid_t ancestor);
+
 /* Says what a child does: "asleep in pipe_read", "running", "stopped". */
 void holder_activity(pid_t pid, char *ret, size_t size);
 /* Finds the living processes that a thread has made: the first, and how many. */

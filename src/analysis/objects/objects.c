@@ -22,6 +22,7 @@
 #include "mapped_file.h"
 #include "now.h"
 #include "reach.h"
+#include "servers.h"
 #include "sockets.h"
 #include "table.h"
 
@@ -54,6 +55,7 @@ struct known {
 struct objects {
     struct prcb *session;
     struct sockets *sockets;
+    struct servers servers;
     bool glibc;
     struct object *rows; /* number 1 is the first */
     uint32_t count, room;
@@ -191,13 +193,15 @@ struct looking {
     const struct prcb_stack *stack;
     const struct prcb_chosen *chosen; /* it may have ended; NULL: it goes on */
     struct object_call call;
-    bool alone; /* nobody but the thread can have changed its descriptors */
-    bool over;  /* the call is not procfs' but the account's, with no more than a descriptor */
+    uint32_t fd; /* of it */
+    bool alone;  /* nobody but the thread can have changed its descriptors */
+    bool over;   /* the call is not procfs' but the account's, with no more than a descriptor */
     struct object_wait found;
 };
 
 enum way {
     BY_DESCRIPTOR,
+    BY_SPLICE,
     BY_EPOLL,
     BY_POLL,
     BY_SELECT,
@@ -208,7 +212,8 @@ enum way {
 };
 
 /* Calls that wait for what their first argument names, and in which way it names that. Calls
- * with two descriptors are left out: it cannot be known which of the two they wait for. */
+ * with two descriptors are left out, for it cannot be known which of the two they wait for, but for
+ * those where the account has it. */
 static const struct {
     long number;
     enum way way;
@@ -246,6 +251,8 @@ static const struct {
     {SYS_mq_timedsend, BY_DESCRIPTOR},
     {SYS_mq_timedreceive, BY_DESCRIPTOR},
     {SYS_io_uring_enter, BY_DESCRIPTOR},
+    {SYS_splice, BY_SPLICE},
+    {SYS_tee, BY_SPLICE},
     {SYS_epoll_pwait, BY_EPOLL},
     {SYS_epoll_pwait2, BY_EPOLL},
     {SYS_ppoll, BY_POLL},
@@ -344,11 +351,12 @@ static void look_at_descriptor(struct looking *l)
     struct object like = {.pid = a->pid, .file = -1};
     char what[KEY_MOST], before[40], name[KEY_MOST + 40], key[KEY_MOST + 64],
         detail[TEXT_MOST] = "";
-    uint32_t device = 0, fd = (uint32_t)l->call.args[0];
+    uint32_t device = 0, fd = l->fd;
     struct descriptor is, again;
     struct holder owner;
     uint64_t number = 0;
-    int result = -ENOENT;
+    struct holder master;
+    int result = -ENOENT, terminal;
 
     if (!descriptor_read(a->pid, a->tid, fd, &is))
         return;
@@ -359,6 +367,9 @@ static void look_at_descriptor(struct looking *l)
         descriptor_mount(a->pid, is.mount, detail, sizeof(detail), &device);
     if (like.kind == OBJECT_DEVICE)
         *detail = '\0'; /* where its name lies does not matter */
+    if (like.kind == OBJECT_DEVICE && sscanf(is.link, "/dev/pts/%d", &terminal) == 1 &&
+        servers_find(&l->o->servers, SERVER_PTY, terminal, a->pid, &master))
+        snprintf(detail, sizeof(detail), "its master: %s (%d)", master.comm, (int)master.pid);
     like.now = !is_proved(l, &is, device);
     if (like.now && l->over)
         return;
@@ -386,6 +397,31 @@ static void look_at_descriptor(struct looking *l)
     if (cause_of(a) == PRCB_CAUSE_FILE_LOCK && !l->over &&
         holder_of_file_lock(a->pid, is.ino, &owner))
         l->found.holder = keep_other(l->o, &owner, OBJECT_THREAD);
+}
+
+/* Chooses one of two descriptors: the account's, or that of the only file that the wait can be
+ * for. */
+static void look_at_either(struct looking *l)
+{
+    const struct prcb_account *a = l->account;
+    const uint32_t fds[] = {(uint32_t)l->call.args[0], (uint32_t)l->call.args[2]};
+    unsigned fit = 0;
+
+    if (a->present & PRCB_HAS_OBJECT && a->object.inode) {
+        l->fd = (uint32_t)a->object.descriptor;
+        fit = 1;
+    }
+    for (size_t i = 0; i < 2 && !(a->present & PRCB_HAS_OBJECT && a->object.inode); i++) {
+        struct descriptor is;
+
+        if (!descriptor_read(a->pid, a->tid, fds[i], &is) ||
+            !fits_cause(kind_of(is.link, cause_of(a)), cause_of(a)))
+            continue;
+        l->fd = fds[i];
+        fit++;
+    }
+    if (fit == 1 && !l->chosen)
+        look_at_descriptor(l);
 }
 
 /* ---- descriptors of chosen waits ---- */
@@ -741,7 +777,11 @@ static void look_at_call(struct looking *l)
         i++;
     if (i == count || (l->over && calls[i].way != BY_DESCRIPTOR))
         return;
+    l->fd = (uint32_t)l->call.args[0];
     switch (calls[i].way) {
+    case BY_SPLICE:
+        look_at_either(l);
+        return;
     case BY_DESCRIPTOR:
         if (l->chosen)
             look_at_chosen(l);
@@ -776,8 +816,35 @@ bool objects_by_stack(const struct prcb_stack *stack)
     return stack && stack->word && !strcmp(stack->word, "child process (sync)");
 }
 
+/* Whether memory may be waited for that somebody else gives: the kernel's stack says so. */
+static bool waits_for_memory(const struct looking *l)
+{
+    char text[KERNEL_TEXT];
+
+    return cause_has(cause_of(l->account), CAUSE_MAY_FAULT) &&
+           !prcb_kernel_stack(l->o->session, l->account->key, l->account->tid, text, sizeof(text),
+                              NULL) &&
+           strstr(text, "handle_userfault\n");
+}
+
+/* Finds the process whose answer is waited for. True: it is none of what the call names. */
+static bool look_at_server(struct looking *l)
+{
+    bool supervised = cause_of(l->account) == PRCB_CAUSE_SUPERVISOR;
+    struct holder server;
+
+    if (l->chosen || l->over || (!supervised && !waits_for_memory(l)))
+        return false;
+    if (servers_find(&l->o->servers, supervised ? SERVER_SECCOMP : SERVER_USERFAULT, 0,
+                     l->account->pid, &server))
+        l->found.object = keep_other(l->o, &server, OBJECT_PROCESS);
+    return true;
+}
+
 static void look_at_wait(struct looking *l)
 {
+    if (look_at_server(l))
+        return;
     if (objects_by_stack(l->stack) && !l->over)
         look_at_any_child(l);
     else if (cause_has(cause_of(l->account), CAUSE_IS_KERNEL_LOCK))
@@ -804,8 +871,10 @@ static bool look(struct looking *l, struct prcb_thread *t)
     const struct prcb_account *a = l->account;
     struct object_call again;
 
-    if (!still_waits(t, a->switches) || !object_call_read(a->pid, a->tid, &l->call))
+    if (!still_waits(t, a->switches))
         return false;
+    if (!object_call_read(a->pid, a->tid, &l->call)) /* it may wait outside of calls */
+        return look_at_server(l) && still_waits(t, a->switches);
     l->alone = descriptor_is_alone(a->pid);
     look_at_wait(l);
     return object_call_read(a->pid, a->tid, &again) && again.number == l->call.number &&
@@ -941,6 +1010,8 @@ static void note_end(struct objects *o, const struct end_wanted *end)
 
     if (!end->pid)
         return;
+    if (!end->more && end->pid != end->not_by && (peer || end->mode))
+        object->other = end->pid;
     if (end->more)
         snprintf(more, sizeof(more), ", %u more", end->more);
     if (end->pid == end->not_by)

@@ -153,6 +153,45 @@ static void read_inet(FILE *in, const char *protocol, struct space *space)
     }
 }
 
+/* "sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode": the protocol, and the port. */
+static void read_netlink(FILE *in, const char *protocol, struct space *space)
+{
+    static const char *const names[] = {
+        [0] = "route",           [4] = "sock_diag", [6] = "xfrm",       [7] = "selinux",
+        [9] = "audit",           [10] = "fib",      [11] = "connector", [12] = "netfilter",
+        [15] = "kobject-uevent", [16] = "generic"};
+    unsigned number, port;
+    char line[512], name[64];
+    uint64_t inode;
+
+    while (fgets(line, sizeof(line), in)) {
+        if (sscanf(line, "%*x %u %u %*s %*s %*s %*s %*s %*s %" SCNu64, &number, &port, &inode) != 3)
+            continue;
+        if (number < sizeof(names) / sizeof(*names) && names[number])
+            snprintf(name, sizeof(name), "%s, port %u", names[number], port);
+        else
+            snprintf(name, sizeof(name), "protocol %u, port %u", number, port);
+        add(space, protocol, inode, false, name, "");
+    }
+}
+
+/* "sk RefCnt Type Proto Iface R Rmem User Inode": the protocol, and the interface's number. */
+static void read_packet(FILE *in, const char *protocol, struct space *space)
+{
+    unsigned number, interface;
+    char line[512], name[64];
+    uint64_t inode;
+
+    while (fgets(line, sizeof(line), in)) {
+        if (sscanf(line, "%*x %*s %*s %x %u %*s %*s %*s %" SCNu64, &number, &interface, &inode) !=
+            3)
+            continue;
+        snprintf(name, sizeof(name), interface ? "0x%04x, interface %u" : "0x%04x, any interface",
+                 number, interface);
+        add(space, protocol, inode, false, name, "");
+    }
+}
+
 #define UNIX_LISTENS_ 0x10000
 
 /* The kernel's columns as it writes them, and nothing else: names are written as they are, and one
@@ -226,8 +265,11 @@ static void read_lists(struct space *space, pid_t pid, uint64_t netns, bool is_o
         const char *file, *protocol;
         void (*read)(FILE *in, const char *protocol, struct space *space);
     } lists[] = {
-        {"tcp", "tcp", read_inet},  {"tcp6", "tcp", read_inet},  {"udp", "udp", read_inet},
-        {"udp6", "udp", read_inet}, {"unix", "unix", read_unix},
+        {"tcp", "tcp", read_inet},         {"tcp6", "tcp", read_inet},
+        {"udp", "udp", read_inet},         {"udp6", "udp", read_inet},
+        {"raw", "raw", read_inet},         {"raw6", "raw", read_inet},
+        {"icmp", "icmp", read_inet},       {"netlink", "netlink", read_netlink},
+        {"packet", "packet", read_packet}, {"unix", "unix", read_unix},
     };
     uint64_t began = now_by(CLOCK_THREAD_CPUTIME_ID), cost;
 

@@ -42,6 +42,7 @@
 #define RELOAD_YOUNG   10000000ull   /* at first, while a program maps its libraries, than this, */
 #define RELOAD_TIMES   10            /* nor than so many times what it took: others wait for that */
 #define STACK_NS       5000000000ull /* for naming one stack's functions */
+#define LONG_NS        1000000000ull /* of a wait as long as this the kernel's part tells, too */
 #define KERNEL_TEXT    4096          /* names of the kernel's functions */
 
 /* ---- tables of what is kept ------------------------------------------------------------- */
@@ -79,6 +80,7 @@ struct known_stack {
 struct known_wait {
     uint64_t key, switches;
     int error;
+    bool is_long; /* as it was when it was looked at */
     const struct known_stack *stack;
     uint64_t lock_at; /* as of prcb_stack */
     uint32_t lock_number;
@@ -758,7 +760,7 @@ static bool wants_kernel(const struct prcb_account *a)
     if (!(a->present & PRCB_HAS_OPEN))
         return false;
     /* If the wait had begun before profiling, its cause may be only that of the system call. */
-    return cause_has(a->open.cause, CAUSE_WANTS_KERNEL_STACK) ||
+    return cause_has(a->open.cause, CAUSE_WANTS_KERNEL_STACK) || a->open.ns >= LONG_NS ||
            (!a->switches && held_blocked(a->pid, a->tid));
 }
 
@@ -1022,6 +1024,7 @@ static int look(struct prcb_stacks *s, const struct prcb_account *a, struct know
     s->status.moved += result == -EAGAIN;
     wait->switches = lasts(result) ? a->switches : UINT64_MAX;
     wait->error = result;
+    wait->is_long = a->open.ns >= LONG_NS;
     return result;
 }
 
@@ -1088,7 +1091,8 @@ int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct
     wait = wait_of(s, record.key);
     if (!wait)
         return prcb_fail(err, -ENOMEM, "out of memory");
-    if (wait->switches == record.switches && (wait->stack || wait->error)) {
+    if (wait->switches == record.switches && (wait->stack || wait->error) &&
+        (wait->is_long || record.open.ns < LONG_NS)) {
         s->status.remembered++;
         result = wait->error;
     } else {

@@ -11,6 +11,7 @@
 #include "futex.h"
 
 #define WALK_TRIES 50
+#define LONG_NS    1000000000ull /* of waits so long stacks have the kernel's part (stacks.c) */
 
 /* ---- accounts ---- */
 
@@ -171,6 +172,8 @@ static void look_at(struct chain *c, struct chain_thread *t, struct prcb *sessio
     prcb_thread_close(handle);
     if (result || a.switches != t->switches)
         return;
+    if (t->longer && a.open.ns < LONG_NS)
+        a.open.ns = LONG_NS;
     t->has_stack = !prcb_stacks_read(stacks, &a, &t->stack, NULL);
     if (t->has_stack)
         wait = objects_read(objects, &a, &t->stack);
@@ -178,6 +181,33 @@ static void look_at(struct chain *c, struct chain_thread *t, struct prcb *sessio
     if (object_call_read(t->pid, t->tid, &call) && futex_of_call(&call, &futex))
         look_at_futex(c, t, &futex);
     look_at_whom(c, t, objects, wait);
+}
+
+/* Whether the chain that begins at one thread leads to another. */
+static bool leads_to(const struct chain *c, size_t at, size_t to)
+{
+    for (size_t i = 0; i < c->count && at != CHAIN_NONE && at != to; i++)
+        at = c->threads[at].next;
+    return at == to;
+}
+
+void chain_add_ends(struct chain *c, const struct objects *objects)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        struct chain_thread *t = &c->threads[i];
+        pid_t other = t->object && !t->holder ? objects_at(objects, t->object)->other : 0;
+
+        if (!other || other == t->pid)
+            continue;
+        t->holder = other;
+        t->whom = t->object;
+        for (size_t k = 0; k < c->count && t->next == CHAIN_NONE; k++) {
+            if (c->threads[k].pid != other || !is_alone(c, &c->threads[k]) || leads_to(c, k, i))
+                continue;
+            t->next = k;
+            c->threads[k].waiters++;
+        }
+    }
 }
 
 /* ---- loops ---- */

@@ -55,6 +55,9 @@ struct chain {
 /* Stacks of waits shorter than min_wait_ns are not read. 0 or -errno. */
 int chain_take(struct prcb *session, struct prcb_stacks *stacks, struct objects *objects,
                uint64_t min_wait_ns, struct chain *ret, struct prcb_error *err);
+/* Leads on from waits for pipes and sockets to who alone has the other end, once objects_find_ends
+ * was called. No deadlock is made of these: others may have that end that could not be seen. */
+void chain_add_ends(struct chain *c, const struct objects *objects);
 void chain_deinit(struct chain *c);
 
 #endif

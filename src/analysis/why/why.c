@@ -752,7 +752,26 @@ static int make_cause(const struct process *process, uint32_t number, const stru
     return objects ? add_orders(ret) : 0;
 }
 
-static int add_now(const struct thread *thread, struct why_process *ret)
+#define LONG_NS 1000000000ull /* of waits so long the kernel's part of the stack is shown, too */
+
+/* Reads the stack again of a wait that has lasted for long: with the kernel's functions, whatever
+ * its cause. Stacks of causes stay those of short and long waits alike. */
+static void look_deeper(const struct why *w, const struct thread *thread, struct why_now *now)
+{
+    struct prcb_account record = thread->last;
+    struct prcb_stack stack = {.size = sizeof(stack)};
+
+    if (!(record.present & PRCB_HAS_OPEN))
+        return;
+    if (now->before && record.open.ns < LONG_NS)
+        record.open.ns = LONG_NS;
+    if (record.open.ns < LONG_NS || w->source.read(w->source.ctx, &record, &stack))
+        return;
+    now->stack = stack;
+    now->has_stack = true;
+}
+
+static int add_now(const struct why *w, const struct thread *thread, struct why_process *ret)
 {
     const struct prcb_account *a = &thread->last;
     struct why_now now;
@@ -771,10 +790,11 @@ static int add_now(const struct thread *thread, struct why_process *ret)
         .loop = thread->loop,
     };
     memcpy(now.comm, a->comm, sizeof(now.comm));
+    look_deeper(w, thread, &now);
     return array_append(ret->now, ret->now_count, now);
 }
 
-static int make_process(const struct process *process, bool objects, struct why_process *ret)
+static int make_process(const struct why *w, const struct process *process, struct why_process *ret)
 {
     struct process sum = *process;
     int result = 0;
@@ -786,7 +806,7 @@ static int make_process(const struct process *process, bool objects, struct why_
     memcpy(ret->comm, process->comm, sizeof(ret->comm));
     for (const struct thread *at = process->threads_here; at && !result; at = at->sibling) {
         add_figures(&sum, &at->last);
-        result = add_now(at, ret);
+        result = add_now(w, at, ret);
     }
     ret->wall_ns = sum.wall_ns;
     ret->run_ns = sum.run_ns;
@@ -798,7 +818,8 @@ static int make_process(const struct process *process, bool objects, struct why_
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX && !result; i++) {
         if (!sum.waits[i].ns)
             continue;
-        result = make_cause(process, i, &sum.waits[i], objects, &ret->causes[ret->cause_count]);
+        result =
+            make_cause(process, i, &sum.waits[i], w->source.object, &ret->causes[ret->cause_count]);
         ret->idle_ns += result ? 0 : ret->causes[ret->cause_count].idle_ns;
         ret->known_ns += result ? 0 : ret->causes[ret->cause_count].known_ns;
         ret->cause_count++;
@@ -822,7 +843,7 @@ int why_report_make(struct why *w, struct why_report *ret)
     if (!report.processes)
         return -ENOMEM;
     for (const struct process *at = w->processes; at && !result; at = at->next)
-        result = make_process(at, w->source.object, &report.processes[report.count++]);
+        result = make_process(w, at, &report.processes[report.count++]);
     if (result) {
         why_report_deinit(&report);
         return result;

@@ -49,13 +49,13 @@ static void write_thread(FILE *out, const struct shown *s, const struct chain_th
         why_object_text(s->objects, t->object, object, sizeof(object));
         fprintf(out, ", %s", object);
     }
-    if (t->next != CHAIN_NONE) {
+    if (t->whom && t->whom == t->object) {
+        /* What it waits for says who it is. */
+    } else if (t->next != CHAIN_NONE) {
         text_copy(TEXT_MARKS, s->chain->threads[t->next].comm, name, sizeof(name));
-        fprintf(out, ", %s %s (%d)",
-                (word && !strcmp(word, "join")) || t->cause == PRCB_CAUSE_CHILD ? "the end of"
-                                                                                : "held by",
-                name, (int)t->holder);
-    } else if (t->whom && t->whom != t->object) {
+        fprintf(out, ", %s %s (%d)", word && !strcmp(word, "join") ? "the end of" : "held by", name,
+                (int)t->holder);
+    } else if (t->whom) {
         why_object_text(s->objects, t->whom, object, sizeof(object));
         fprintf(out, ", held by %s", object);
     }

@@ -447,6 +447,7 @@ static int report_chain(struct run *run)
     if (result)
         return result;
     objects_find_ends(run->objects);
+    chain_add_ends(&chain, run->objects);
     why_find_symbols(run->objects);
     if (run->options->targets.form.number == WHY_JSON)
         result = why_write_chain_json(run->output.stream, &chain, run->objects);
