@@ -12,4 +12,9 @@
 #include <x86intrin.h>
 #endif
 
+/* Hold back the compiler, not the processor. */
+#define _ReadWriteBarrier() __asm__ volatile("" ::: "memory")
+#define _ReadBarrier()      _ReadWriteBarrier()
+#define _WriteBarrier()     _ReadWriteBarrier()
+
 #endif

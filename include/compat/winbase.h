@@ -97,6 +97,25 @@ BOOL WINAPI GetExitCodeThread(HANDLE hThread, LPDWORD lpExitCode);
 DWORD WINAPI WaitForSingleObject(HANDLE hHandle, DWORD dwMilliseconds);
 DWORD_PTR WINAPI SetThreadAffinityMask(HANDLE hThread, DWORD_PTR dwThreadAffinityMask);
 BOOL WINAPI SwitchToThread(VOID);
+
+/* Each level is a nice value (docs/porting.md); ERROR_ACCESS_DENIED: the kernel allows no such. */
+#define THREAD_PRIORITY_IDLE          (-15)
+#define THREAD_PRIORITY_LOWEST        (-2)
+#define THREAD_PRIORITY_BELOW_NORMAL  (-1)
+#define THREAD_PRIORITY_NORMAL        0
+#define THREAD_PRIORITY_ABOVE_NORMAL  1
+#define THREAD_PRIORITY_HIGHEST       2
+#define THREAD_PRIORITY_TIME_CRITICAL 15
+#define THREAD_PRIORITY_ERROR_RETURN  MAXLONG
+BOOL WINAPI SetThreadPriority(HANDLE hThread, int nPriority);
+int WINAPI GetThreadPriority(HANDLE hThread);
+
+/* Of this process: where its first thread may run; the processors of the first group. */
+BOOL WINAPI GetProcessAffinityMask(HANDLE hProcess, PDWORD_PTR lpProcessAffinityMask,
+                                   PDWORD_PTR lpSystemAffinityMask);
+DECLSPEC_NORETURN VOID WINAPI ExitProcess(UINT uExitCode); /* exit(): streams are written */
+/* Returns the length, or the size that it takes if nSize is too small. */
+DWORD WINAPI GetEnvironmentVariableA(LPCSTR lpName, LPSTR lpBuffer, DWORD nSize);
 VOID WINAPI Sleep(DWORD dwMilliseconds);
 BOOL WINAPI DuplicateHandle(HANDLE hSourceProcessHandle, HANDLE hSourceHandle,
                             HANDLE hTargetProcessHandle, LPHANDLE lpTargetHandle,
@@ -146,6 +165,19 @@ ULONGLONG WINAPI GetTickCount64(VOID);
 #endif
 VOID WINAPI GetSystemTimeAsFileTime(LPFILETIME lpSystemTimeAsFileTime);
 
+typedef struct _SYSTEMTIME {
+    WORD wYear;
+    WORD wMonth;     /* from 1 */
+    WORD wDayOfWeek; /* 0: Sunday */
+    WORD wDay;
+    WORD wHour;
+    WORD wMinute;
+    WORD wSecond;
+    WORD wMilliseconds;
+} SYSTEMTIME, *PSYSTEMTIME, *LPSYSTEMTIME;
+
+BOOL WINAPI FileTimeToSystemTime(const FILETIME *lpFileTime, LPSYSTEMTIME lpSystemTime);
+
 /* The words of a code that this library gives: FORMAT_MESSAGE_FROM_SYSTEM. */
 #define FORMAT_MESSAGE_ALLOCATE_BUFFER 0x00000100
 #define FORMAT_MESSAGE_IGNORE_INSERTS  0x00000200
@@ -184,7 +216,12 @@ HANDLE WINAPI GetProcessHeap(VOID);
 LPVOID WINAPI HeapAlloc(HANDLE hHeap, DWORD dwFlags, SIZE_T dwBytes);
 LPVOID WINAPI HeapReAlloc(HANDLE hHeap, DWORD dwFlags, LPVOID lpMem, SIZE_T dwBytes);
 BOOL WINAPI HeapFree(HANDLE hHeap, DWORD dwFlags, LPVOID lpMem);
-HLOCAL WINAPI LocalFree(HLOCAL hMem); /* of what FormatMessage allocated */
+
+#define LMEM_FIXED    0x0000
+#define LMEM_ZEROINIT 0x0040
+#define LPTR          (LMEM_FIXED | LMEM_ZEROINIT)
+HLOCAL WINAPI LocalAlloc(UINT uFlags, SIZE_T uBytes); /* these flags only */
+HLOCAL WINAPI LocalFree(HLOCAL hMem);                 /* also of what FormatMessage allocated */
 
 /* ---- modules: ntoskrnl.exe, hal.dll, ntdll.dll, kernel32.dll, kernelbase.dll ---- */
 
@@ -207,10 +244,11 @@ FARPROC WINAPI GetProcAddress(HMODULE hModule, LPCSTR lpProcName);
 #define LoadLibraryEx   LoadLibraryExW
 #define GetModuleHandle GetModuleHandleW
 #else
-#define FormatMessage   FormatMessageA
-#define LoadLibrary     LoadLibraryA
-#define LoadLibraryEx   LoadLibraryExA
-#define GetModuleHandle GetModuleHandleA
+#define FormatMessage          FormatMessageA
+#define LoadLibrary            LoadLibraryA
+#define LoadLibraryEx          LoadLibraryExA
+#define GetModuleHandle        GetModuleHandleA
+#define GetEnvironmentVariable GetEnvironmentVariableA
 #endif
 
 #ifdef __cplusplus

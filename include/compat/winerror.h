@@ -29,6 +29,7 @@
 #define ERROR_ALREADY_EXISTS       183
 #define ERROR_MORE_DATA            234
 #define WAIT_TIMEOUT               258
+#define ERROR_ENVVAR_NOT_FOUND     203
 #define ERROR_MR_MID_NOT_FOUND     317
 #define ERROR_INVALID_ADDRESS      487
 #define ERROR_NOACCESS             998

@@ -57,6 +57,17 @@ typedef struct _IO_STATUS_BLOCK {
     ULONG_PTR Information;
 } IO_STATUS_BLOCK, *PIO_STATUS_BLOCK;
 
+typedef struct _PEB *PPEB; /* there is none: NULL */
+
+typedef struct _PROCESS_BASIC_INFORMATION {
+    NTSTATUS ExitStatus;
+    PPEB PebBaseAddress;
+    ULONG_PTR AffinityMask;
+    KPRIORITY BasePriority;
+    ULONG_PTR UniqueProcessId;
+    ULONG_PTR InheritedFromUniqueProcessId;
+} PROCESS_BASIC_INFORMATION, *PPROCESS_BASIC_INFORMATION;
+
 typedef struct _SYSTEM_BASIC_INFORMATION {
     BYTE Reserved1[24];
     PVOID Reserved2[4];
@@ -148,7 +159,8 @@ NTSTATUS NTAPI NtWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_IN
 NTSTATUS NTAPI NtQuerySystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
                                         PVOID SystemInformation, ULONG SystemInformationLength,
                                         PULONG ReturnLength);
-/* 1 and 23: times and cycles of a thread of this process; 4 and 38: of the process itself. */
+/* 0: basic information; 1 and 23: times and cycles of a thread of this process; 4 and 38: of the
+ * process itself. */
 NTSTATUS NTAPI NtQueryInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
                                         PVOID ThreadInformation, ULONG ThreadInformationLength,
                                         PULONG ReturnLength);
@@ -156,6 +168,9 @@ NTSTATUS NTAPI NtQueryInformationProcess(HANDLE ProcessHandle,
                                          PROCESSINFOCLASS ProcessInformationClass,
                                          PVOID ProcessInformation, ULONG ProcessInformationLength,
                                          PULONG ReturnLength);
+/* 4, ThreadAffinityMask: a KAFFINITY. */
+NTSTATUS NTAPI NtSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
+                                      PVOID ThreadInformation, ULONG ThreadInformationLength);
 NTSTATUS NTAPI NtQuerySystemTime(PLARGE_INTEGER SystemTime);
 ULONG NTAPI RtlNtStatusToDosError(NTSTATUS Status);
 BOOLEAN NTAPI RtlTimeToSecondsSince1970(PLARGE_INTEGER Time, PULONG ElapsedSeconds);

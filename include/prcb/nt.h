@@ -327,10 +327,33 @@ PRCB_API NTSTATUS prcb_NtDuplicateObject(void *SourceProcessHandle, void *Source
 /* ---- what a thread or this process has used ---- */
 
 /* Classes of prcb_NtQueryInformationThread and ...Process; lengths are exact. */
+#define PRCB_NT_THREAD_BASIC       0  /* PRCB_THREAD_BASIC_INFORMATION */
+#define PRCB_NT_PROCESS_BASIC      0  /* PRCB_PROCESS_BASIC_INFORMATION */
 #define PRCB_NT_THREAD_TIMES       1  /* ThreadTimes: KERNEL_USER_TIMES */
 #define PRCB_NT_THREAD_CYCLE_TIME  23 /* ThreadCycleTime: THREAD_CYCLE_TIME_INFORMATION */
 #define PRCB_NT_PROCESS_TIMES      4  /* ProcessTimes: KERNEL_USER_TIMES */
 #define PRCB_NT_PROCESS_CYCLE_TIME 38 /* ProcessCycleTime: PROCESS_CYCLE_TIME_INFORMATION */
+
+/* Masks are of the first processors; priorities are 8 less a fifth of the nice value, 1 and 15 from
+ * 15 and -15 on. */
+typedef struct _PRCB_THREAD_BASIC_INFORMATION {
+    NTSTATUS ExitStatus;  /* STATUS_PENDING (0x103) */
+    void *TebBaseAddress; /* NULL */
+    uintptr_t UniqueProcess;
+    uintptr_t UniqueThread;
+    uintptr_t AffinityMask;
+    int32_t Priority;
+    int32_t BasePriority;
+} PRCB_THREAD_BASIC_INFORMATION;
+
+typedef struct _PRCB_PROCESS_BASIC_INFORMATION {
+    NTSTATUS ExitStatus;    /* STATUS_PENDING (0x103) */
+    void *PebBaseAddress;   /* NULL */
+    uintptr_t AffinityMask; /* of the first thread, as BasePriority */
+    int32_t BasePriority;
+    uintptr_t UniqueProcessId;
+    uintptr_t InheritedFromUniqueProcessId;
+} PRCB_PROCESS_BASIC_INFORMATION;
 
 #ifndef PRCB_NT_FOREIGN_HEADERS
 typedef struct _KERNEL_USER_TIMES {
@@ -461,7 +484,7 @@ typedef struct _SYSTEM_INTERRUPT_INFORMATION {
 
 #endif
 
-/* Classes 0x00, 0x02 and 0x03, of the whole system. winternl.h has types of their names in which
+/* Classes 0x00 to 0x03, of the whole system. winternl.h has types of their names in which
  * all is Reserved. */
 typedef struct _PRCB_SYSTEM_BASIC_INFORMATION {
     uint32_t Reserved;
@@ -477,6 +500,15 @@ typedef struct _PRCB_SYSTEM_BASIC_INFORMATION {
     int8_t NumberOfProcessors;
 } PRCB_SYSTEM_BASIC_INFORMATION;
 
+/* Class 0x01. */
+typedef struct _PRCB_SYSTEM_PROCESSOR_INFORMATION {
+    uint16_t ProcessorArchitecture; /* 0 x86, 9 x64, 12 Arm64, 0xffff another */
+    uint16_t ProcessorLevel;        /* x86: the family */
+    uint16_t ProcessorRevision;     /* x86: model << 8 | stepping */
+    uint16_t MaximumProcessors;     /* of the caller's group */
+    uint32_t ProcessorFeatureBits;  /* 0: NT's own bits, which no public header has */
+} PRCB_SYSTEM_PROCESSOR_INFORMATION;
+
 typedef struct _PRCB_SYSTEM_PERFORMANCE_INFORMATION {
     LARGE_INTEGER IdleProcessTime; /* of all processors */
     LARGE_INTEGER IoTransferCount[3];
@@ -491,6 +523,11 @@ typedef struct _PRCB_SYSTEM_PERFORMANCE_INFORMATION {
     uint32_t FirstLevelTbFills;
     uint32_t SecondLevelTbFills;
     uint32_t SystemCalls;
+    /* Windows 10; a caller of before asks for 0x138 bytes. */
+    uint64_t CcTotalDirtyPages PRCB_NT_ALIGNED;
+    uint64_t CcDirtyPageThreshold PRCB_NT_ALIGNED;
+    int64_t ResidentAvailablePages PRCB_NT_ALIGNED;
+    uint64_t SharedCommittedPages PRCB_NT_ALIGNED;
 } PRCB_SYSTEM_PERFORMANCE_INFORMATION;
 
 typedef struct _PRCB_SYSTEM_TIMEOFDAY_INFORMATION {

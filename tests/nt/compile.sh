@@ -200,6 +200,13 @@ for compiler in g++ clang++; do
         fi
     done
 done
+for compiler in gcc clang; do
+    if program "sdk_headers.c, $compiler" $compiler sdk_headers.c -std=gnu11 -I"$build/src/nt/compat"; then
+        while IFS= read -r line; do
+            report "$([[ $line == ok* ]]; echo $?)" "sdk_headers.c, $compiler: ${line#*- }" "$line"
+        done < <(grep -E '^(not )?ok' <<<"$out")
+    fi
+done
 for linking in '' -rdynamic; do
     program "same_names.c ${linking:-alone}" gcc same_names.c $linking &&
         expect "same_names.c ${linking:-alone}: the library's" '^status 0x0 length 0x30$'

@@ -86,6 +86,9 @@ static void check_whole_system(DWORD processors)
           "SystemBasicInformation");
     check(NtQuerySystemInformation(SystemPerformanceInformation, &counts, sizeof(counts),
                                    &length) == STATUS_SUCCESS &&
+              length == 0x138 &&
+              NtQuerySystemInformation(SystemPerformanceInformation, &counts, sizeof(counts) - 1,
+                                       &length) == STATUS_INFO_LENGTH_MISMATCH &&
               length == 0x138,
           "SystemPerformanceInformation");
     Sleep(20);
@@ -404,7 +407,7 @@ static void check_usage(void)
                                        NULL) == STATUS_SUCCESS &&
               NtQueryInformationProcess(GetCurrentProcess(), (PROCESSINFOCLASS)38, times, 0x10,
                                         NULL) == STATUS_SUCCESS &&
-              NtQueryInformationProcess(GetCurrentProcess(), (PROCESSINFOCLASS)0, times, 0x10,
+              NtQueryInformationProcess(GetCurrentProcess(), (PROCESSINFOCLASS)99, times, 0x10,
                                         NULL) == STATUS_INVALID_INFO_CLASS &&
               NtQueryInformationThread(GetCurrentThread(), (THREADINFOCLASS)1, (PVOID)(ULONG_PTR)64,
                                        0x20, NULL) == STATUS_ACCESS_VIOLATION,

@@ -195,12 +195,29 @@ static void test_one_for_all(void **state)
                          length < 0x30 ? STATUS_INFO_LENGTH_MISMATCH : STATUS_SUCCESS);
         assert_int_equal(told, 0x30);
         assert_true(untouched_from(length < 0x30 ? 0 : 0x30));
+        assert_int_equal(query(0x01, length),
+                         length < 0x0c ? STATUS_INFO_LENGTH_MISMATCH : STATUS_SUCCESS);
+        assert_int_equal(told, 0x0c);
+        assert_true(untouched_from(length < 0x0c ? 0 : 0x0c));
+    }
+}
+
+/* Before Windows 10 it had 0x138 bytes. */
+static void test_tail(void **state)
+{
+    for (uint32_t length = 0x130; length < 0x160; length++) {
+        const uint32_t wanted = length < 0x138 ? 0x138 : length < 0x158 ? length : 0x158;
+
+        assert_int_equal(query(0x02, length),
+                         length < 0x138 ? STATUS_INFO_LENGTH_MISMATCH : STATUS_SUCCESS);
+        assert_int_equal(told, wanted);
+        assert_true(untouched_from(length < 0x138 ? 0 : wanted));
     }
 }
 
 static void test_classes(void **state)
 {
-    assert_int_equal(query(0x01, 0x30), STATUS_INVALID_INFO_CLASS);
+    assert_int_equal(query(0x04, 0x30), STATUS_INVALID_INFO_CLASS);
     assert_int_equal(query(UINT32_MAX, 0x30), STATUS_INVALID_INFO_CLASS);
     assert_int_equal(query(0x81, 0x10), STATUS_INVALID_INFO_CLASS); /* can be set only */
     assert_int_equal(told, 0xfeedface);
@@ -1231,6 +1248,7 @@ int main(void)
         cmocka_unit_test_setup(test_whole_arrays, three),
         cmocka_unit_test_setup(test_cycle_arrays, three),
         cmocka_unit_test_setup(test_one_for_all, three),
+        cmocka_unit_test_setup(test_tail, three),
         cmocka_unit_test_setup(test_classes, three),
         cmocka_unit_test_setup(test_buffers, three),
         cmocka_unit_test_setup(test_return_length, three),

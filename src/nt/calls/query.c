@@ -16,8 +16,10 @@ enum rule {
                     * all the same */
     RULE_ONE,      /* one structure for the system, or more */
     RULE_EXACT,    /* one structure for the system, exactly */
-    RULE_UP_TO,    /* as much of one structure for the system as is asked for */
-    RULE_WHOLE,    /* all that is built for the group, or more */
+    RULE_TAIL,  /* one structure for the system: its first NT_PERFORMANCE_LEAST bytes, or more of it
+                 */
+    RULE_UP_TO, /* as much of one structure for the system as is asked for */
+    RULE_WHOLE, /* all that is built for the group, or more */
 };
 
 static NTSTATUS make_time_adjustment(void *ret)
@@ -56,7 +58,8 @@ static const struct query_class {
     NTSTATUS (*build)(uint32_t first, uint32_t count, void **ret, uint32_t *ret_size);
 } classes[] = {
     {0x00, NT_BASIC_SIZE, RULE_EXACT, false, false, .make = nt_make_basic},
-    {0x02, 0x138, RULE_ONE, false, true, .make = nt_make_performance},
+    {0x01, 0x0c, RULE_ONE, false, false, .make = nt_make_processor},
+    {0x02, NT_SYSTEM_MOST, RULE_TAIL, false, true, .make = nt_make_performance},
     {0x03, 0x30, RULE_UP_TO, false, false, .make = nt_make_time_of_day},
     {0x08, 0x30, RULE_MULTIPLE, true, false, nt_fill_performance},
     {0x17, 0x18, RULE_ALL, true, false, nt_fill_interrupt},
@@ -145,18 +148,18 @@ static NTSTATUS query_cycles(struct request *request)
 
 static NTSTATUS query_one(struct request *request)
 {
+    const enum rule rule = request->row->rule;
     uint32_t size = request->row->size, length = request->length;
+    uint32_t least = rule == RULE_UP_TO ? 0 : rule == RULE_TAIL ? NT_PERFORMANCE_LEAST : size;
     uint64_t made[NT_SYSTEM_MOST / sizeof(uint64_t)] = {0};
     NTSTATUS status;
 
-    if (request->row->rule == RULE_UP_TO
-            ? length > size
-            : length < size || (request->row->rule == RULE_EXACT && length != size))
-        return mismatch(request, size);
+    if (length < least || (length > size && (rule == RULE_UP_TO || rule == RULE_EXACT)))
+        return mismatch(request, rule == RULE_UP_TO ? size : least);
     status = request->row->make(made);
     if (status)
         return status;
-    request->told = request->row->rule == RULE_UP_TO ? length : size;
+    request->told = length < size ? length : size;
     if (request->told)
         memcpy(request->buffer, made, request->told);
     return STATUS_SUCCESS;

@@ -36,10 +36,12 @@ void nt_fill_power_information(const struct nt_row *row, union nt_element *ret);
 
 /* ---- system_info.c: one structure for the system, zeroed before; after nt_view_look ---- */
 
-#define NT_BASIC_SIZE  ((uint32_t)(sizeof(void *) == 8 ? 0x40 : 0x2c))
-#define NT_SYSTEM_MOST 0x138u /* the largest */
+#define NT_BASIC_SIZE        ((uint32_t)(sizeof(void *) == 8 ? 0x40 : 0x2c))
+#define NT_SYSTEM_MOST       0x158u /* the largest */
+#define NT_PERFORMANCE_LEAST 0x138u /* class 0x02 before Windows 10 */
 
 NTSTATUS nt_make_basic(void *ret);
+NTSTATUS nt_make_processor(void *ret);
 NTSTATUS nt_make_performance(void *ret);
 NTSTATUS nt_make_time_of_day(void *ret);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Classes 0x00, 0x02 and 0x03: fills everything about processors and time, what /proc has about
+ * Classes 0x00 to 0x03: fills everything about processors and time, what /proc has about
  * memory, and 0 for the rest.
  */
 #include <string.h>
@@ -9,6 +9,10 @@
 
 #include "query.h"
 #include "words.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
 
 #define NT_EPOCH 116444736000000000ll /* 1601 to 1970, in 100 ns */
 
@@ -42,6 +46,37 @@ NTSTATUS nt_make_basic(void *ret)
     return STATUS_SUCCESS;
 }
 
+/* Family, and model above stepping, as Windows has them on x86. */
+static void identify(PRCB_SYSTEM_PROCESSOR_INFORMATION *to)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned eax = 0, ebx, ecx, edx, family, model;
+
+    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
+    family = eax >> 8 & 0xf;
+    model = (eax >> 4 & 0xf) | (family == 6 || family == 15 ? eax >> 12 & 0xf0 : 0);
+    family += family == 15 ? eax >> 20 & 0xff : 0;
+    to->ProcessorLevel = (uint16_t)family;
+    to->ProcessorRevision = (uint16_t)(model << 8 | (eax & 0xf));
+    to->ProcessorArchitecture = sizeof(void *) == 8 ? 9 : 0;
+#elif defined(__aarch64__)
+    to->ProcessorArchitecture = 12;
+#else
+    to->ProcessorArchitecture = UINT16_MAX;
+#endif
+}
+
+NTSTATUS nt_make_processor(void *ret)
+{
+    PRCB_SYSTEM_PROCESSOR_INFORMATION *to = ret;
+    uint32_t first = 0, count = 0;
+
+    nt_group(nt_current_group(), &first, &count);
+    identify(to);
+    to->MaximumProcessors = (uint16_t)count;
+    return STATUS_SUCCESS;
+}
+
 /* The number behind a key at the start of a line; 0: there is none. */
 static uint64_t number_of(const char *text, size_t length, const char *key)
 {
@@ -67,9 +102,15 @@ static void fill_memory(struct procfs *files, PRCB_SYSTEM_PERFORMANCE_INFORMATIO
         to->AvailablePages = cut(number_of(files->buffer, length, "MemAvailable:") / page);
         to->CommittedPages = cut(number_of(files->buffer, length, "Committed_AS:") / page);
         to->CommitLimit = cut(number_of(files->buffer, length, "CommitLimit:") / page);
+        to->ResidentAvailablePages =
+            (int64_t)(number_of(files->buffer, length, "MemAvailable:") / page);
+        to->SharedCommittedPages = number_of(files->buffer, length, "Shmem:") / page;
     }
-    if (!procfs_read(files, "proc/vmstat", &length))
-        to->PageFaultCount = (uint32_t)number_of(files->buffer, length, "pgfault ");
+    if (procfs_read(files, "proc/vmstat", &length))
+        return;
+    to->CcTotalDirtyPages = number_of(files->buffer, length, "nr_dirty ");
+    to->CcDirtyPageThreshold = number_of(files->buffer, length, "nr_dirty_threshold ");
+    to->PageFaultCount = (uint32_t)number_of(files->buffer, length, "pgfault ");
 }
 
 NTSTATUS nt_make_performance(void *ret)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What a thread, or this process, has used: NtQueryInformationThread and ...Process, each with the
- * two classes of times and of cycles.
+ * What a thread, or this process, is and has used: NtQueryInformationThread and ...Process, each
+ * with a basic class and those of times and of cycles.
  */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -12,9 +13,10 @@
 #include "procfs.h"
 #include "view.h"
 
-#define NT_NS      100ull
-#define NT_EPOCH   116444736000000000ll /* 1601 to 1970, in 100 ns */
-#define USER_HZ_NT 100000ll             /* 10 ms in 100 ns */
+#define NT_NS         100ull
+#define NT_EPOCH      116444736000000000ll /* 1601 to 1970, in 100 ns */
+#define STILL_RUNNING ((NTSTATUS)0x103)    /* STATUS_PENDING */
+#define USER_HZ_NT    100000ll             /* 10 ms in 100 ns */
 
 struct usage {
     int64_t create, kernel, user; /* 100 ns */
@@ -105,11 +107,65 @@ static NTSTATUS fill_cycles(pid_t tid, void *ret)
     return STATUS_SUCCESS;
 }
 
+/* NT's base priority of a nice value: 8 is normal, and a level of a thread is five of nice, as
+ * SetThreadPriority sets them; 1 and 15 are beyond the levels. */
+static int32_t base_priority(pid_t tid)
+{
+    int nice = getpriority(PRIO_PROCESS, (id_t)tid);
+
+    if (nice >= 15 || nice <= -15)
+        return nice > 0 ? 1 : 15;
+    return 8 - (nice + (nice > 0 ? 2 : -2)) / 5;
+}
+
+static uintptr_t affinity_of(pid_t tid)
+{
+    uintptr_t mask = 0;
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    sched_getaffinity(tid, sizeof(set), &set);
+    for (size_t cpu = 0; cpu < 8 * sizeof(mask); cpu++)
+        mask |= CPU_ISSET(cpu, &set) ? (uintptr_t)1 << cpu : 0;
+    return mask;
+}
+
+static NTSTATUS fill_basic_thread(pid_t tid, void *ret)
+{
+    const PRCB_THREAD_BASIC_INFORMATION made = {
+        .ExitStatus = STILL_RUNNING,
+        .UniqueProcess = (uintptr_t)getpid(),
+        .UniqueThread = (uintptr_t)tid,
+        .AffinityMask = affinity_of(tid),
+        .Priority = base_priority(tid),
+        .BasePriority = base_priority(tid),
+    };
+
+    memcpy(ret, &made, sizeof(made));
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS fill_basic_process(pid_t tid, void *ret)
+{
+    const PRCB_PROCESS_BASIC_INFORMATION made = {
+        .ExitStatus = STILL_RUNNING,
+        .AffinityMask = affinity_of(getpid()),
+        .BasePriority = base_priority(getpid()),
+        .UniqueProcessId = (uintptr_t)getpid(),
+        .InheritedFromUniqueProcessId = (uintptr_t)getppid(),
+    };
+
+    memcpy(ret, &made, sizeof(made));
+    return STATUS_SUCCESS;
+}
+
 static const struct usage_class {
     bool process;
     uint32_t number, size;
     NTSTATUS (*fill)(pid_t tid, void *ret); /* under the lock */
 } classes[] = {
+    {false, PRCB_NT_THREAD_BASIC, sizeof(PRCB_THREAD_BASIC_INFORMATION), fill_basic_thread},
+    {true, PRCB_NT_PROCESS_BASIC, sizeof(PRCB_PROCESS_BASIC_INFORMATION), fill_basic_process},
     {false, PRCB_NT_THREAD_TIMES, 0x20, fill_times},
     {false, PRCB_NT_THREAD_CYCLE_TIME, 0x10, fill_cycles},
     {true, PRCB_NT_PROCESS_TIMES, 0x20, fill_times},
@@ -136,7 +192,7 @@ struct request {
 
 static NTSTATUS fill(const struct usage_class *row, const struct request *request)
 {
-    char made[sizeof(KERNEL_USER_TIMES)];
+    char made[0x30]; /* the largest */
     NTSTATUS status;
     pid_t tid = 0;
 

@@ -77,6 +77,9 @@ NTSTATUS ZwQueryInformationProcess(HANDLE ProcessHandle, PROCESSINFOCLASS Proces
                                    PULONG ReturnLength);
 NTSTATUS ZwWaitForSingleObject(HANDLE Handle, BOOLEAN Alertable, PLARGE_INTEGER Timeout);
 NTSTATUS ZwQuerySystemTime(PLARGE_INTEGER SystemTime);
+NTSTATUS ZwSetInformationThread(HANDLE ThreadHandle, THREADINFOCLASS ThreadInformationClass,
+                                PVOID ThreadInformation, ULONG ThreadInformationLength);
+ULONG NtGetCurrentProcessorNumber(VOID);
 NTSTATUS ZwDelayExecution(BOOLEAN Alertable, LARGE_INTEGER *DelayInterval);
 NTSTATUS ZwYieldExecution(VOID);
 

@@ -7,6 +7,7 @@
 
 #include <evntrace.h>
 #include <powerbase.h>
+#include <psapi.h>
 #include <strings.h>
 #include <wchar.h>
 
@@ -16,6 +17,7 @@
 #define KERNEL32 8u
 #define POWRPROF 16u
 #define ADVAPI32 32u
+#define PSAPI    64u
 
 static const struct module {
     const char *name;
@@ -24,7 +26,7 @@ static const struct module {
     {"ntoskrnl.exe", NTOSKRNL},   {"hal.dll", HAL},
     {"ntdll.dll", NTDLL},         {"kernel32.dll", KERNEL32},
     {"kernelbase.dll", KERNEL32}, {"powrprof.dll", POWRPROF},
-    {"advapi32.dll", ADVAPI32},
+    {"advapi32.dll", ADVAPI32},   {"psapi.dll", PSAPI},
 };
 #define MODULES (sizeof(modules) / sizeof(modules[0]))
 
@@ -79,6 +81,9 @@ exports[] = {
     ROW(NTOSKRNL | NTDLL, ZwQueryInformationThread),
     ROW(NTOSKRNL | NTDLL, NtQueryInformationProcess),
     ROW(NTOSKRNL | NTDLL, ZwQueryInformationProcess),
+    ROW(NTOSKRNL | NTDLL, NtSetInformationThread),
+    ROW(NTOSKRNL | NTDLL, ZwSetInformationThread),
+    ROW(NTDLL, NtGetCurrentProcessorNumber),
     ROW(NTDLL, NtQuerySystemTime),
     ROW(NTDLL, ZwQuerySystemTime),
     ROW(NTDLL, NtDelayExecution),
@@ -110,6 +115,13 @@ exports[] = {
     ROW(KERNEL32, GetExitCodeThread),
     ROW(KERNEL32, WaitForSingleObject),
     ROW(KERNEL32, SetThreadAffinityMask),
+    ROW(KERNEL32, GetProcessAffinityMask),
+    ROW(KERNEL32, SetThreadPriority),
+    ROW(KERNEL32, GetThreadPriority),
+    ROW(PSAPI, GetProcessMemoryInfo),
+    ROW(KERNEL32, K32GetProcessMemoryInfo),
+    ROW(KERNEL32, GetEnvironmentVariableA),
+    ROW(KERNEL32, ExitProcess),
     ROW(KERNEL32, SwitchToThread),
     ROW(KERNEL32, Sleep),
     ROW(KERNEL32, DuplicateHandle),
@@ -125,6 +137,7 @@ exports[] = {
     ROW(KERNEL32, GetTickCount),
     ROW(KERNEL32, GetTickCount64),
     ROW(KERNEL32, GetSystemTimeAsFileTime),
+    ROW(KERNEL32, FileTimeToSystemTime),
     ROW(KERNEL32, FormatMessageA),
     ROW(KERNEL32, FormatMessageW),
     ROW(KERNEL32, InitializeCriticalSection),
@@ -137,6 +150,7 @@ exports[] = {
     ROW(KERNEL32, HeapAlloc),
     ROW(KERNEL32, HeapReAlloc),
     ROW(KERNEL32, HeapFree),
+    ROW(KERNEL32, LocalAlloc),
     ROW(KERNEL32, LocalFree),
     ROW(ADVAPI32, TraceSetInformation),
     ROW(ADVAPI32, TraceQueryInformation),

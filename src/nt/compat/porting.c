@@ -26,6 +26,7 @@ static const struct {
     {ERROR_NOT_SUPPORTED, "The request is not supported."},
     {ERROR_INVALID_PARAMETER, "The parameter is incorrect."},
     {ERROR_INSUFFICIENT_BUFFER, "The buffer is too small."},
+    {ERROR_ENVVAR_NOT_FOUND, "The environment has no such variable."},
     {ERROR_MOD_NOT_FOUND, "The module could not be found."},
     {ERROR_PROC_NOT_FOUND, "The procedure could not be found."},
     {ERROR_NOACCESS, "Invalid access to memory location."},
@@ -184,6 +185,20 @@ EXPORT BOOL HeapFree(HANDLE hHeap, DWORD dwFlags, LPVOID lpMem)
 {
     free(lpMem);
     return TRUE;
+}
+
+EXPORT HLOCAL LocalAlloc(UINT uFlags, SIZE_T uBytes)
+{
+    HLOCAL memory;
+
+    if (uFlags & ~(UINT)LPTR) {
+        fail(ERROR_INVALID_PARAMETER);
+        return NULL;
+    }
+    memory = HeapAlloc(&the_heap, uFlags & LMEM_ZEROINIT ? HEAP_ZERO_MEMORY : 0, uBytes);
+    if (!memory)
+        fail(ERROR_NOT_ENOUGH_MEMORY);
+    return memory;
 }
 
 EXPORT HLOCAL LocalFree(HLOCAL hMem)

@@ -9,10 +9,6 @@
 
 #include <prcb/nt.h>
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <cpuid.h>
-#endif
-
 #define GROUP_SIZE (8 * sizeof(KAFFINITY))
 
 EXPORT NTSTATUS NtQuerySystemInformation(SYSTEM_INFORMATION_CLASS SystemInformationClass,
@@ -210,35 +206,23 @@ EXPORT BOOL GetSystemCpuSetInformation(PSYSTEM_CPU_SET_INFORMATION Information, 
                        &wanted, ReturnedLength);
 }
 
-/* Family, and model above stepping, as Windows has them on x86. */
-static void identify(LPSYSTEM_INFO to)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    unsigned eax = 0, ebx, ecx, edx, family, model;
-
-    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
-    family = eax >> 8 & 0xf;
-    model = (eax >> 4 & 0xf) | (family == 6 || family == 15 ? eax >> 12 & 0xf0 : 0);
-    family += family == 15 ? eax >> 20 & 0xff : 0;
-    to->wProcessorLevel = (WORD)family;
-    to->wProcessorRevision = (WORD)(model << 8 | (eax & 0xf));
-    to->wProcessorArchitecture =
-        sizeof(void *) == 8 ? PROCESSOR_ARCHITECTURE_AMD64 : PROCESSOR_ARCHITECTURE_INTEL;
-    to->dwProcessorType = sizeof(void *) == 8 ? PROCESSOR_AMD_X8664 : PROCESSOR_INTEL_PENTIUM;
-#elif defined(__aarch64__)
-    to->wProcessorArchitecture = PROCESSOR_ARCHITECTURE_ARM64;
-#else
-    to->wProcessorArchitecture = PROCESSOR_ARCHITECTURE_UNKNOWN;
-#endif
-}
-
 EXPORT VOID GetSystemInfo(LPSYSTEM_INFO lpSystemInfo)
 {
     WORD group = (WORD)(GetCurrentProcessorNumber() / GROUP_SIZE);
     DWORD count = prcb_KeQueryActiveProcessorCountEx(group);
+    PRCB_SYSTEM_PROCESSOR_INFORMATION kind;
 
     memset(lpSystemInfo, 0, sizeof(*lpSystemInfo));
-    identify(lpSystemInfo);
+    if (prcb_NtQuerySystemInformation(0x01, &kind, sizeof(kind), NULL))
+        kind = (PRCB_SYSTEM_PROCESSOR_INFORMATION){.ProcessorArchitecture =
+                                                       PROCESSOR_ARCHITECTURE_UNKNOWN};
+    lpSystemInfo->wProcessorArchitecture = kind.ProcessorArchitecture;
+    lpSystemInfo->wProcessorLevel = kind.ProcessorLevel;
+    lpSystemInfo->wProcessorRevision = kind.ProcessorRevision;
+    if (kind.ProcessorArchitecture == PROCESSOR_ARCHITECTURE_AMD64)
+        lpSystemInfo->dwProcessorType = PROCESSOR_AMD_X8664;
+    else if (kind.ProcessorArchitecture == PROCESSOR_ARCHITECTURE_INTEL)
+        lpSystemInfo->dwProcessorType = PROCESSOR_INTEL_PENTIUM;
     lpSystemInfo->dwPageSize = (DWORD)sysconf(_SC_PAGESIZE);
     lpSystemInfo->dwAllocationGranularity = lpSystemInfo->dwPageSize;
     lpSystemInfo->lpMinimumApplicationAddress = (LPVOID)(ULONG_PTR)0x10000;

@@ -66,31 +66,6 @@ EXPORT DWORD GetCurrentProcessorNumber(VOID)
     return (DWORD)sched_getcpu();
 }
 
-/* The calling thread's, and the first processors that a mask has bits for. */
-EXPORT DWORD_PTR SetThreadAffinityMask(HANDLE hThread, DWORD_PTR dwThreadAffinityMask)
-{
-    const int bits = (int)(8 * sizeof(DWORD_PTR));
-    cpu_set_t old, wanted;
-    DWORD_PTR mask = 0;
-
-    if (hThread != prcb_GetCurrentThread()) {
-        fail(ERROR_INVALID_HANDLE);
-        return 0;
-    }
-    CPU_ZERO(&wanted);
-    for (int cpu = 0; cpu < bits; cpu++) {
-        if (dwThreadAffinityMask >> cpu & 1)
-            CPU_SET(cpu, &wanted);
-    }
-    if (sched_getaffinity(0, sizeof(old), &old) || sched_setaffinity(0, sizeof(wanted), &wanted)) {
-        fail(ERROR_INVALID_PARAMETER);
-        return 0;
-    }
-    for (int cpu = 0; cpu < bits; cpu++)
-        mask |= CPU_ISSET(cpu, &old) ? (DWORD_PTR)1 << cpu : 0;
-    return mask;
-}
-
 EXPORT BOOL SwitchToThread(VOID)
 {
     sched_yield();
@@ -161,6 +136,37 @@ EXPORT VOID GetSystemTimeAsFileTime(LPFILETIME lpSystemTimeAsFileTime)
 
     lpSystemTimeAsFileTime->dwLowDateTime = (DWORD)now;
     lpSystemTimeAsFileTime->dwHighDateTime = (DWORD)(now >> 32);
+}
+
+/* Years of the Gregorian calendar from 1 March on, so that a leap day is the last of its year. */
+static void put_date(long long days, LPSYSTEMTIME ret)
+{
+    const long long day = days + 584694; /* from 0000-03-01, not 1601-01-01 */
+    const long long era = day / 146097, in_era = day % 146097;
+    const long long year = (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365;
+    const long long in_year = in_era - (365 * year + year / 4 - year / 100);
+    const long long month = (5 * in_year + 2) / 153; /* 0: March */
+
+    ret->wDay = (WORD)(in_year - (153 * month + 2) / 5 + 1);
+    ret->wMonth = (WORD)(month < 10 ? month + 3 : month - 9);
+    ret->wYear = (WORD)(era * 400 + year + (month >= 10));
+    ret->wDayOfWeek = (WORD)((days + 1) % 7); /* 1601-01-01 was a Monday */
+}
+
+EXPORT BOOL FileTimeToSystemTime(const FILETIME *lpFileTime, LPSYSTEMTIME lpSystemTime)
+{
+    unsigned long long time =
+        (unsigned long long)lpFileTime->dwHighDateTime << 32 | lpFileTime->dwLowDateTime;
+    unsigned long long seconds = time / NT_SECOND, in_day = seconds % 86400;
+
+    if (time >> 63)
+        return fail(ERROR_INVALID_PARAMETER);
+    put_date((long long)(seconds / 86400), lpSystemTime);
+    lpSystemTime->wHour = (WORD)(in_day / 3600);
+    lpSystemTime->wMinute = (WORD)(in_day / 60 % 60);
+    lpSystemTime->wSecond = (WORD)(in_day % 60);
+    lpSystemTime->wMilliseconds = (WORD)(time % NT_SECOND / 10000);
+    return TRUE;
 }
 
 /* ---- ntdll's ---- */
