@@ -2,6 +2,7 @@
 #include "looks.h"
 #include "array.h"
 #include "now.h"
+#include "table.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +20,9 @@
 #define WALK_TRIES 50
 #define GOING_ON   16384 /* chosen waits that are remembered until they end */
 #define PROBES     8
+#define STRIDE         7919 /* a prime: looks begin at accounts that are far from each other */
+#define GRANT_NS       (500 * NS_PER_MS) /* for what the end of a report needs */
+#define PROCESSES_MOST 65536             /* whose use of the budget is known */
 
 /* A chosen wait that goes on. */
 struct going_on {
@@ -40,6 +44,8 @@ struct looks {
     uint64_t own_ns;        /* processor time of the looks before, */
     uint64_t own_at;        /* and of the thread when this one began */
     bool spent;             /* so is the budget, for this look */
+    uint64_t granted;       /* until then the budget does not matter; 0: it does */
+    struct table used;      /* by process: its part of the budget that is used up */
     uint64_t read_ns;       /* of this look, for reading stacks: that is the budget's */
     uint64_t cost_before;   /* of the look before, without these */
     uint64_t first, looked; /* when the first look began, and the one before; 0: there was none */
@@ -78,6 +84,7 @@ void looks_close(struct looks *l)
     if (!l)
         return;
     prcb_stacks_close(l->stacks);
+    table_free(&l->used);
     free(l->accounts);
     free(l->going_on);
     free(l);
@@ -159,20 +166,55 @@ static uint64_t pause_of(struct looks *l, uint64_t cost)
     return pause > least ? pause : least;
 }
 
-/* Whether there is budget left: it pays for the child, whose largest cost is new programs, and
- * for the looks themselves. */
-static bool has_budget(struct looks *l)
+/* Returns the processor time of looking and reading so far: the budget pays for the child, whose
+ * largest cost is new programs, and for the looks themselves. */
+static uint64_t spent_ns(const struct looks *l)
 {
     struct prcb_stacks_status status = {.size = sizeof(status)};
-    uint64_t own, now;
+    uint64_t own = l->own_ns + now_by(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
 
+    return prcb_stacks_status(l->stacks, &status) ? UINT64_MAX : status.cpu_ns + own;
+}
+
+/* Half of the budget is for who comes first; of the other half a process gets nothing that had its
+ * fair share: one of many threads leaves some to others. */
+static bool is_greedy(const struct looks *l, pid_t pid, uint64_t spent, uint64_t budget)
+{
+    uint64_t used = table_find_number(&l->used, (uint32_t)pid);
+
+    return spent > budget / 2 && used > budget / (l->used.count ? l->used.count : 1);
+}
+
+/* Whether there is budget left for a process. */
+static bool has_budget(struct looks *l, pid_t pid)
+{
+    uint64_t now = now_ns(), spent, budget;
+
+    if (l->granted)
+        return now < l->granted;
     if (l->spent)
         return false;
-    own = l->own_ns + now_by(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
-    now = now_ns();
-    l->spent = prcb_stacks_status(l->stacks, &status) || now - l->now >= READ_NS ||
-               status.cpu_ns + own >= BUDGET_NS + (now - l->start) / 100 * l->percent;
-    return !l->spent;
+    spent = spent_ns(l);
+    budget = BUDGET_NS + (now - l->start) / 100 * l->percent;
+    l->spent = now - l->now >= READ_NS || spent >= budget;
+    return !l->spent && !is_greedy(l, pid, spent, budget);
+}
+
+/* Charges a process with what was spent since. */
+static void charge(struct looks *l, pid_t pid, uint64_t before)
+{
+    uint64_t used = table_find_number(&l->used, (uint32_t)pid), spent = spent_ns(l);
+
+    if (used)
+        table_remove(&l->used, (uint32_t)pid, NULL);
+    if (spent > before && l->used.count < PROCESSES_MOST)
+        used += spent - before;
+    table_put_number(&l->used, (uint32_t)pid, used ? used : 1);
+}
+
+void looks_grant(struct looks *l)
+{
+    l->granted = now_ns() + GRANT_NS;
 }
 
 /* Finds the thread's place, or the first near it that is free or holds the oldest. */
@@ -195,7 +237,8 @@ static struct going_on *place_of(struct looks *l, uint64_t key)
 /* The stack is unwound as the wait begins: the copy is there only now. */
 static void begin_chosen(struct looks *l, const struct prcb_chosen *chosen, struct going_on *ret)
 {
-    bool budget = has_budget(l);
+    bool budget = has_budget(l, chosen->pid);
+    uint64_t before = budget ? spent_ns(l) : 0;
 
     *ret = (struct going_on){
         .key = chosen->key,
@@ -206,6 +249,8 @@ static void begin_chosen(struct looks *l, const struct prcb_chosen *chosen, stru
     ret->result = budget ? prcb_stacks_unwind(l->stacks, chosen, &ret->stack, NULL) : -EBUSY;
     if (budget && l->objects)
         ret->wait = objects_read_chosen(l->objects, chosen, ret->result ? NULL : &ret->stack);
+    if (budget)
+        charge(l, chosen->pid, before);
 }
 
 static int take_chosen(const struct prcb_chosen *chosen, void *ctx)
@@ -286,9 +331,12 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
             result = fns->divided(fns->ctx, &l->accounts[i]);
     }
     l->now = now_ns();
+    /* Others come first in each look: the time for stacks may not suffice for all. */
     for (size_t i = 0; i < l->count && !result; i++) {
-        if (is_inside(&l->accounts[i]))
-            result = fns->account(fns->ctx, &l->accounts[i], l->now);
+        const struct prcb_account *a = &l->accounts[(i + l->taken * STRIDE) % l->count];
+
+        if (is_inside(a))
+            result = fns->account(fns->ctx, a, l->now);
     }
     l->taken++;
     l->told += l->count;
@@ -313,13 +361,15 @@ uint64_t looks_next(const struct looks *l)
 int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
 {
     struct looks *l = ctx;
-    uint64_t began;
+    uint64_t began, before;
     int result;
 
-    if (!has_budget(l))
+    if (!has_budget(l, a->pid))
         return -EBUSY;
     began = now_by(CLOCK_THREAD_CPUTIME_ID);
+    before = spent_ns(l);
     result = prcb_stacks_read(l->stacks, a, ret, NULL);
+    charge(l, a->pid, before);
     l->read_ns += now_by(CLOCK_THREAD_CPUTIME_ID) - began;
     return result;
 }
@@ -340,12 +390,14 @@ struct object_wait looks_object(void *ctx, const struct prcb_account *a,
 {
     struct object_wait ret = {.later = true};
     struct looks *l = ctx;
-    uint64_t began;
+    uint64_t began, before;
 
-    if (!has_budget(l))
+    if (!has_budget(l, a->pid))
         return ret;
     began = now_by(CLOCK_THREAD_CPUTIME_ID);
+    before = spent_ns(l);
     ret = objects_read(l->objects, a, stack);
+    charge(l, a->pid, before);
     l->read_ns += now_by(CLOCK_THREAD_CPUTIME_ID) - began;
     return ret;
 }

@@ -4,6 +4,9 @@
  * budget: when the next look is due by what the last one cost, whether a stack may be read now, and
  * room for new threads as old ones end.
  *
+ * A process whose threads ask for more than its fair share of the budget leaves half of it to
+ * others.
+ *
  * One thread.
  */
 #ifndef PRCB_LOOKS_H
@@ -62,6 +65,9 @@ uint64_t looks_count(const struct looks *l, uint64_t *ret_accounts);
 void looks_set_objects(struct looks *l, struct objects *objects);
 struct object_wait looks_object(void *ctx, const struct prcb_account *a,
                                 const struct prcb_stack *stack);
+
+/* For half a second from now on the budget does not matter: a report is made of what is read. */
+void looks_grant(struct looks *l);
 
 /* As why_source; ctx: the looks. */
 pid_t looks_holder(void *ctx, uint32_t number);

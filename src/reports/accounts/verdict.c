@@ -84,40 +84,79 @@ static void place_text(const struct why_part *part, char *ret, size_t size, char
         place_name(by, ret_by, size);
 }
 
-/* An interpreter's lock has two words that threads wait at, by turns. */
-static bool is_for_gil(const struct why_part *part)
+static const struct phrase {
+    const char *word;
+    uint32_t cause;
+    const char *known, *unknown;
+    bool one; /* a process has one of it */
+} phrases[] = {
+#define PRCB_CAUSE_ANY                 UINT32_MAX
+#define P(word, cause, known, unknown) {word, PRCB_CAUSE_##cause, known, unknown, false},
+#define ONE(word, unknown)             {word, PRCB_CAUSE_ANY, NULL, unknown, true},
+#include "phrases.def"
+#undef P
+#undef ONE
+};
+
+static const struct phrase *phrase_of(const struct why_part *part)
 {
-    return word_of(part) && !strcmp(word_of(part), "GIL");
+    const char *word = word_of(part);
+
+    for (size_t i = 0; i < sizeof(phrases) / sizeof(*phrases); i++) {
+        const struct phrase *at = &phrases[i];
+
+        if ((!at->word || (word && !strcmp(at->word, word))) &&
+            (at->cause == PRCB_CAUSE_ANY || at->cause == part->cause))
+            return at;
+    }
+    return NULL;
 }
 
-/* Whether the place is a function that an interpreter runs. */
-static bool says_source(const struct why_part *part)
-{
-    const struct prcb_frame *by,
-        *frame = part->kind == WHY_STACK ? place_of(&part->stack, &by) : NULL;
-
-    return frame && !frame->address && frame->place;
-}
-
-static void key_of(const struct making *m, const struct why_process *process,
-                   const struct why_part *part, char *ret)
+/* Whether it is a lock that is told from others. */
+static bool is_lock(const struct making *m, const struct why_part *part)
 {
     const struct object *object = object_of(m, part->wait.object);
+
+    return object && part->kind == WHY_STACK && word_of(part) &&
+           part->stack.kind == PRCB_STACK_BLOCKED &&
+           (object->kind == OBJECT_FUTEX || object->kind == OBJECT_LOCK || part->wait.holder);
+}
+
+/* Returns how much of the key waits have that differ in their place only. */
+static size_t key_of(const struct making *m, const struct why_process *process,
+                     const struct why_part *part, char *ret)
+{
+    const struct object *object = object_of(m, part->wait.object);
+    const struct phrase *phrase = phrase_of(part);
     const char *remote = object ? remote_of(object) : NULL;
     char place[KEY_MOST / 2];
+    int length;
 
     place_text(part, place, sizeof(place), NULL);
-    if (is_for_gil(part))
-        snprintf(ret, KEY_MOST, "%d GIL", (int)process->pid);
-    else if (remote)
-        snprintf(ret, KEY_MOST, "%d remote %.200s", (int)process->pid, remote);
-    else if (object &&
-             (object->kind == OBJECT_FUTEX || object->kind == OBJECT_LOCK || part->wait.holder) &&
-             part->kind == WHY_STACK && word_of(part) && part->stack.kind == PRCB_STACK_BLOCKED)
-        snprintf(ret, KEY_MOST, "%d lock %u", (int)process->pid, part->wait.object);
-    else
-        snprintf(ret, KEY_MOST, "%d %u %s %.300s", (int)process->pid, part->cause,
-                 word_of(part) ? word_of(part) : "", place);
+    if (remote)
+        return (size_t)snprintf(ret, KEY_MOST, "%d remote %.200s", (int)process->pid, remote);
+    if (phrase && phrase->one)
+        return (size_t)snprintf(ret, KEY_MOST, "%d one %s", (int)process->pid, phrase->word);
+    if (is_lock(m, part))
+        return (size_t)snprintf(ret, KEY_MOST, "%d lock %u", (int)process->pid, part->wait.object);
+    length = snprintf(ret, KEY_MOST, "%d %u %s ", (int)process->pid, part->cause,
+                      word_of(part) ? word_of(part) : "");
+    snprintf(ret + length, KEY_MOST - (size_t)length, "%.300s", place);
+    return (size_t)length;
+}
+
+/* Returns the largest group of waits that are the same but for their place; NULL: there is none. */
+static struct group *like_of(const struct making *m, const char *key, size_t length)
+{
+    struct group *most = NULL;
+
+    for (size_t i = 0; i < m->count; i++) {
+        struct group *at = &m->groups[i];
+
+        if (!strncmp(at->key, key, length) && (!most || at->ns > most->ns))
+            most = at;
+    }
+    return most;
 }
 
 static struct group *group_of(struct making *m, const char *key)
@@ -167,27 +206,39 @@ static bool may_idle(const struct why_part *part)
                                    : !part->wait.holder && cause_may_idle(part->cause);
 }
 
-/* Whether a part shall tell of its group rather than another: the larger one. Of waits for the GIL,
- * most end before it can be read what their thread runs: one that says it. */
+static bool has_place(const struct why_part *part)
+{
+    const struct prcb_frame *by;
+
+    return part->kind == WHY_STACK && place_of(&part->stack, &by);
+}
+
+/* Whether a part tells more of a group than another: its place is known, or it is larger. */
 static bool is_better(const struct why_part *part, const struct why_part *than)
 {
-    if (is_for_gil(part) && says_source(part) != says_source(than))
-        return says_source(part);
+    if (has_place(part) != has_place(than))
+        return has_place(part);
     return part->ns - part->idle_ns > than->ns - than->idle_ns;
 }
 
+/* placed: those whose place is known come first, so that the others join them. */
 static void add_part(struct making *m, const struct why_process *process,
-                     const struct why_part *part)
+                     const struct why_part *part, bool placed)
 {
     bool either = may_idle(part);
     uint64_t ns = part->ns - part->idle_ns;
-    struct group *group;
+    struct group *group = NULL;
     char key[KEY_MOST];
+    size_t length;
 
     if (!ns)
         return;
-    key_of(m, process, part, key);
-    group = group_of(m, key);
+    length = key_of(m, process, part, key);
+    if (placed != (part->kind == WHY_STACK && (key[length] || key[length - 1] != ' ')))
+        return;
+    if (!placed && part->kind == WHY_STACK)
+        group = like_of(m, key, length);
+    group = group ? group : group_of(m, key);
     if (!group)
         return;
     group->process = process;
@@ -218,12 +269,8 @@ static void add_ready(struct making *m, const struct why_process *process)
     m->sure_ns += process->ready_ns;
 }
 
-static void add_process(struct making *m, const struct why_process *process)
+static void add_waits(struct making *m, const struct why_process *process, bool placed)
 {
-    m->wall_ns += process->wall_ns;
-    m->run_ns += process->run_ns;
-    m->ready_ns += process->ready_ns;
-    m->idle_ns += process->idle_ns;
     for (size_t i = 0; i < process->cause_count; i++) {
         const struct why_cause *cause = &process->causes[i];
         const struct why_part *parts = cause->pairs ? cause->pairs : cause->parts;
@@ -231,8 +278,18 @@ static void add_process(struct making *m, const struct why_process *process)
 
         m->no_causes |= cause->cause == PRCB_CAUSE_NONE;
         for (size_t k = 0; k < count; k++)
-            add_part(m, process, &parts[k]);
+            add_part(m, process, &parts[k], placed);
     }
+}
+
+static void add_process(struct making *m, const struct why_process *process)
+{
+    m->wall_ns += process->wall_ns;
+    m->run_ns += process->run_ns;
+    m->ready_ns += process->ready_ns;
+    m->idle_ns += process->idle_ns;
+    add_waits(m, process, true);
+    add_waits(m, process, false);
     add_ready(m, process);
 }
 
@@ -361,33 +418,6 @@ static void put_object(FILE *out, const struct object *object)
     }
     put_name(out, remote ? remote : object->name);
     put_detail(out, object);
-}
-
-/* ---- what threads do that wait ---- */
-
-static const struct phrase {
-    const char *word;
-    uint32_t cause;
-    const char *known, *unknown;
-} phrases[] = {
-#define PRCB_CAUSE_ANY                 UINT32_MAX
-#define P(word, cause, known, unknown) {word, PRCB_CAUSE_##cause, known, unknown},
-#include "phrases.def"
-#undef P
-};
-
-static const struct phrase *phrase_of(const struct why_part *part)
-{
-    const char *word = word_of(part);
-
-    for (size_t i = 0; i < sizeof(phrases) / sizeof(*phrases); i++) {
-        const struct phrase *at = &phrases[i];
-
-        if ((!at->word || (word && !strcmp(at->word, word))) &&
-            (at->cause == PRCB_CAUSE_ANY || at->cause == part->cause))
-            return at;
-    }
-    return NULL;
 }
 
 static void put_verb(FILE *out, const struct making *m, const struct why_part *part, bool one)

@@ -252,7 +252,9 @@ static void do_look(struct run *run, bool last, bool *ret_ended)
 
     if (looks_take(run->looks, &fns, &ended, &err))
         fail(run, &err, CLI_FAILED);
-    else if (why_looked(run->why) || (last && why_confirm(run->why)))
+    if (last)
+        looks_grant(run->looks);
+    if (!run->failed && (why_looked(run->why) || (last && why_confirm(run->why))))
         fail(run, &(struct prcb_error){.text = "out of memory"}, CLI_FAILED);
     run->now = now_ns();
     *ret_ended = ended && !targets->all && !targets->cgroup_count && !run->wait.child;

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Twelve programs that are slow for a reason nobody sees from outside: the first sentence of prcb why names it.
+
+Witness: the programs, which are written to have that fault and no other; the cgroups' own counts."""
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from house import HERE, ROOT, House, await_true, lacks, mount_of
+from cpu_cgroup import CpuCgroup  # house.py says where it is
+
+SOURCES = os.path.join(HERE, "faulty")
+PYTHON = "/usr/bin/python3"
+
+
+def first_sentence(verdict):
+    """The first one that is not about other programs of a busy machine."""
+    return next((line["text"] for line in verdict if "no processor" not in line["text"]), str(verdict))
+
+
+@unittest.skipUnless(ROOT and not lacks("bpf"), "needs root, and eBPF programs")
+class Faulty(House):
+    def setUp(self):
+        self.folder_here = self.folder("bpf")
+        os.chmod(self.folder_here, 0o755)
+
+    def launch(self, *command, **options):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.folder_here, **options)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, process.stdout.readline().strip()
+
+    def faulty(self, word, *arguments, **options):
+        return self.launch(self.program("faulty"), word, *arguments, **options)
+
+    def made(self, name, *command):
+        """What a compiler makes of a program here; None: it is not there, or cannot."""
+        if not shutil.which(command[0]):
+            return None
+        result = subprocess.run([*command, os.path.join(SOURCES, name)], cwd=self.folder_here, capture_output=True,
+                                check=False, env=os.environ | {"GOCACHE": "/var/tmp/prcb-go-cache", "GO111MODULE": "off"})
+        return None if result.returncode else self.folder_here
+
+    def verdicts(self, *arguments):
+        document = json.loads(self.prcb("bpf", "why", "-j", *arguments).splitlines()[-1])
+        return {row["pid"]: row["verdict"] for row in document["processes"]}, document
+
+    def check(self, wanted, seconds):
+        """Asks about programs at once, and compares the first sentence about each with what it has to say."""
+        numbers = ",".join(str(process.pid) for process in wanted)
+        said, document = self.verdicts("-p", numbers, "--for", seconds, "--budget", "60")
+        for process, words in wanted.items():
+            with self.subTest(" ".join(os.path.basename(word) for word in process.args)):
+                sentence = first_sentence(said[process.pid])
+                row = next(row for row in document["processes"] if row["pid"] == process.pid)
+                slow = sum(cause["ns"] for cause in row["causes"] if cause["cause"] == "fsync") > 200_000_000
+                if "storage" in process.args and not slow:
+                    self.skipTest("storage is quick here")
+                if row["ready_ns"] > 0.6 * (row["ready_ns"] + row["wait_ns"] - row["idle_ns"]):
+                    self.skipTest(f"the machine is too busy: {sentence}")
+                self.assertRegex(sentence, words)
+
+    def test_what_they_wait_for(self):
+        names, port = self.faulty("names")
+        wanted = {
+            self.faulty("convoy")[0]: r"6 threads \(worker\) wait for stats_mutex in record_order\(\), called by work\(\); "
+                                      r"reporter \(\d+\) holds it and sleeps in nap\(\), called by build_report\(\)",
+            self.faulty("deadlock")[0]: r"^Deadlock: .* waits for (savings|checking) in transfer\(\), .* held by ",
+            self.faulty("storage", "data")[0]: r"waits for data to reach storage: \S+/data \(.*in save_order\(\)",
+            names: rf"waits for a name server's answer: 127\.0\.0\.1:{port} in find_customer\(\)",
+        }
+        if shutil.which("node"):
+            wanted[self.launch("node", os.path.join(SOURCES, "faulty.js"))[0]] = \
+                r"node \(\d+\) waits for a child process to end: sleep \(\d+\)"
+        self.check(wanted, 1.5)
+
+    def test_python(self):
+        if not os.access(PYTHON, os.X_OK):
+            self.skipTest(f"needs {PYTHON}")
+        script = os.path.join(SOURCES, "faulty.py")
+        self.check({self.launch(PYTHON, script, "asyncio")[0]: r"python3 \(\d+\) sleeps in load_customer\(\)",
+                    self.launch(PYTHON, script, "gil")[0]: r"4 threads .*wait for Python's GIL.* in price_order"}, 1.5)
+
+    def test_runtimes(self):
+        wanted = {}
+        if self.made("faulty.go", "go", "build", "-o", "faulty-go"):
+            wanted[self.launch("./faulty-go")[0]] = r"goroutine"
+        if shutil.which("java") and self.made("Faulty.java", "javac", "-d", "."):
+            wanted[self.launch("java", "-Xint", "-cp", ".", "Faulty")[0]] = r"20 threads \(request-\*\) park"
+        if not wanted:
+            self.skipTest("needs Go or Java")
+        self.check(wanted, 2)
+
+    def test_a_quota(self):
+        group = CpuCgroup("faulty")
+        self.addCleanup(group.remove)
+        group.set(("cpu.cfs_quota_us", "20000"), ("cpu.max", "20000 100000"))
+        process, _ = self.faulty("busy", preexec_fn=lambda: group.write(str(os.getpid()), group.processes))
+        await_true(lambda: group.throttled()[1], "the quota holds it back")
+        said, _ = self.verdicts(str(process.pid), "--for", "1")
+        self.assertRegex(first_sentence(said[process.pid]),
+                         rf"held back by a CPU quota: cgroup /{os.path.basename(group.path)} may run 20\.0ms in each 100ms")
+        process.kill()
+        process.wait()
+
+    def test_a_neighbour(self):
+        process, noise = self.faulty("busy")[0], self.faulty("busy")[0]
+        said, _ = self.verdicts(str(process.pid), "--for", "1")
+        text = said[process.pid][0]["text"]
+        if "behind" in text and "faulty" not in text:
+            self.skipTest(f"the machine is too busy: {text}")
+        self.assertRegex(text, rf"ha(s|ve) no processor, behind .*faulty \({noise.pid}\) for")
+
+    def test_a_memory_limit(self):
+        mount = mount_of("memory")
+        if not mount:
+            self.skipTest("no controller of memory of version 1 is mounted")
+        group = os.path.join(mount, f"prcb-faulty-{os.getpid()}")
+        os.mkdir(group)
+
+        def remove():
+            with open(group + "/cgroup.procs", encoding="ascii") as file:
+                await_true(lambda: not file.seek(0) and not file.read(), "the cgroup is empty")
+            os.rmdir(group)
+        self.addCleanup(remove)
+        with open(group + "/memory.limit_in_bytes", "w", encoding="ascii") as file:
+            file.write(str(16 << 20))
+        with open(os.path.join(self.folder_here, "big"), "wb") as file:
+            file.write(os.urandom(1 << 20) * 48)
+            file.flush()
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # else they are this process's
+
+        def enter():
+            with open(group + "/cgroup.procs", "w", encoding="ascii") as file:
+                file.write(str(os.getpid()))
+        process, _ = self.faulty("memory", "big", preexec_fn=enter)
+
+        def refaults():
+            with open(group + "/memory.stat", encoding="ascii") as file:
+                return int(dict(line.split() for line in file)["total_workingset_refault_file"])
+        with contextlib.suppress(KeyError):
+            await_true(lambda: refaults() > 1000, "it reads pages again")
+        said, _ = self.verdicts(str(process.pid), "--for", "1")
+        self.assertRegex(first_sentence(said[process.pid]),
+                         rf"^The memory limit of cgroup /{os.path.basename(group)} \(16 MiB\) was reached \d+ times: \d+ "
+                         r"pages were dropped and read again")
+
+
+if __name__ == "__main__":
+    unittest.main()
