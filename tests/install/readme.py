@@ -24,7 +24,7 @@ PREFIX = pathlib.Path(sys.argv[2]).resolve()
 FRESH, ROWS = sys.argv[2] == "--fresh", sys.argv[2] == "--rows"
 
 PAGES = ["README.md", *(f"docs/{name}.md" for name in (
-    "slow-service", "containers", "locks", "install", # the pages after it suppose it installed
+    "why", "slow-service", "containers", "locks", "install", # the pages after it suppose it installed
     "measure", "recording", "porting", "dumps", "layout-sources"))]
 
 # The line without its remark: what its output must match, and how it is run. "fresh": only on a
@@ -75,6 +75,7 @@ COMMANDS = {
     "sudo ./dev prcb stat -a --top 10 -I 1000": ("SWITCHES", {"endless": True}),
     "sudo ./dev prcb stat -a --per-cgroup --for 10": ("CGROUP", {}),
     "sudo ./dev prcb export": ("prcb_system_thread_seconds_total", {}),
+    "sudo ./dev prcb why 1234": ("stack known for", {"apart": " --for 1"}),
     "sudo ./dev prcb why -p 1234 --chain": ("wait", {}),
     "sudo ./dev prcb why -p 1234 --for 10": ("stack known for", {}),
     "sudo ./dev prcb why -p 1234 --for 10 --objects": ("stack known for", {}),
@@ -227,7 +228,7 @@ def run_lines(lines, texts, folder, environment, pid):
         if line.startswith("export "):
             exports = [line]
             continue
-        words = line.replace("-p 1234", f"-p {pid}")
+        words = line.replace("-p 1234", f"-p {pid}").replace("why 1234", f"why {pid}")
         if not FRESH:
             words = words.replace("--for 10", "--for 1") + how.get("apart", "")
         before = [how["before"] + " >/dev/null"] if "before" in how else []

@@ -320,8 +320,9 @@ static void test_ready_behind(void **state)
     w.figures.whom = whom;
     w.processes[0].ready_ns = 100 * MS;
     w.processes[0].wall_ns = 100 * MS;
-    assert_string_equal(said(&w), "100 % of the waiting: threads are ready and have no processor, "
-                                  "behind noise (77) for 100 % of that.\n");
+    w.processes[0].threads = 1;
+    assert_string_equal(said(&w), "100 % of the waiting: orders (100) is ready and has no "
+                                  "processor, behind noise (77) for 100 % of that.\n");
     whom_close(whom);
 }
 

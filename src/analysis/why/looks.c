@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define NS_PER_MS  1000000ull
-#define LOOK_NS    (20 * NS_PER_MS)
-#define PERF_NS    (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
-#define LOOK_PART  40                /* a look takes at most one part in so many of the time */
-#define QUIET_PART 400               /* and while no account changes in so many, */
-#define QUIET_NS   (500 * NS_PER_MS) /* but looks again within this */
-#define BUDGET_NS  (500 * NS_PER_MS) /* of processor time: at once, and then by share */
-#define READ_NS    (200 * NS_PER_MS) /* for how long a look reads stacks: others may be due */
-#define ROOM_PART  4                 /* accounts of ended threads go back at this share */
-#define WALK_TRIES 50
-#define GOING_ON   16384 /* chosen waits that are remembered until they end */
-#define PROBES     8
+#define NS_PER_MS      1000000ull
+#define LOOK_NS        (20 * NS_PER_MS)
+#define PERF_NS        (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
+#define LOOK_PART      40                /* a look takes at most one part in so many of the time */
+#define QUIET_PART     400               /* and while no account changes in so many, */
+#define QUIET_NS       (500 * NS_PER_MS) /* but looks again within this */
+#define BUDGET_NS      (500 * NS_PER_MS) /* of processor time: at once, and then by share */
+#define READ_NS        (200 * NS_PER_MS) /* for how long a look reads stacks: others may be due */
+#define ROOM_PART      4                 /* accounts of ended threads go back at this share */
+#define WALK_TRIES     50
+#define GOING_ON       16384 /* chosen waits that are remembered until they end */
+#define PROBES         8
 #define STRIDE         7919 /* a prime: looks begin at accounts that are far from each other */
 #define GRANT_NS       (500 * NS_PER_MS) /* for what the end of a report needs */
 #define PROCESSES_MOST 65536             /* whose use of the budget is known */
@@ -46,6 +46,9 @@ struct looks {
     bool spent;             /* so is the budget, for this look */
     uint64_t granted;       /* until then the budget does not matter; 0: it does */
     struct table used;      /* by process: its part of the budget that is used up */
+    pid_t last;             /* who was read for last; 0: nobody in this look, */
+    uint64_t last_spent;    /* and what was spent before */
+    uint64_t hungry;        /* processes that used more than a hundredth of it */
     uint64_t read_ns;       /* of this look, for reading stacks: that is the budget's */
     uint64_t cost_before;   /* of the look before, without these */
     uint64_t first, looked; /* when the first look began, and the one before; 0: there was none */
@@ -182,10 +185,23 @@ static bool is_greedy(const struct looks *l, pid_t pid, uint64_t spent, uint64_t
 {
     uint64_t used = table_find_number(&l->used, (uint32_t)pid);
 
-    return spent > budget / 2 && used > budget / (l->used.count ? l->used.count : 1);
+    return spent > budget / 2 && l->hungry > 1 && used > budget / l->hungry;
 }
 
-/* Whether there is budget left for a process. */
+/* Charges who was read for last with what was spent since. */
+static void charge(struct looks *l, uint64_t spent)
+{
+    uint64_t used = l->last ? table_find_number(&l->used, (uint32_t)l->last) : 0;
+
+    if (!l->last || l->used.count >= PROCESSES_MOST)
+        return;
+    if (used)
+        table_remove(&l->used, (uint32_t)l->last, NULL);
+    used += spent > l->last_spent ? spent - l->last_spent : 0;
+    table_put_number(&l->used, (uint32_t)l->last, used ? used : 1);
+}
+
+/* Whether there is budget left for a process, which is read for then. */
 static bool has_budget(struct looks *l, pid_t pid)
 {
     uint64_t now = now_ns(), spent, budget;
@@ -195,21 +211,21 @@ static bool has_budget(struct looks *l, pid_t pid)
     if (l->spent)
         return false;
     spent = spent_ns(l);
+    charge(l, spent);
+    l->last = pid;
+    l->last_spent = spent;
     budget = BUDGET_NS + (now - l->start) / 100 * l->percent;
     l->spent = now - l->now >= READ_NS || spent >= budget;
     return !l->spent && !is_greedy(l, pid, spent, budget);
 }
 
-/* Charges a process with what was spent since. */
-static void charge(struct looks *l, pid_t pid, uint64_t before)
+static void count_hungry(struct looks *l)
 {
-    uint64_t used = table_find_number(&l->used, (uint32_t)pid), spent = spent_ns(l);
+    uint64_t budget = BUDGET_NS + (l->now - l->start) / 100 * l->percent;
 
-    if (used)
-        table_remove(&l->used, (uint32_t)pid, NULL);
-    if (spent > before && l->used.count < PROCESSES_MOST)
-        used += spent - before;
-    table_put_number(&l->used, (uint32_t)pid, used ? used : 1);
+    l->hungry = 0;
+    for (size_t i = 0; i < l->used.room; i++)
+        l->hungry += l->used.slots[i].number > budget / 100;
 }
 
 void looks_grant(struct looks *l)
@@ -238,7 +254,6 @@ static struct going_on *place_of(struct looks *l, uint64_t key)
 static void begin_chosen(struct looks *l, const struct prcb_chosen *chosen, struct going_on *ret)
 {
     bool budget = has_budget(l, chosen->pid);
-    uint64_t before = budget ? spent_ns(l) : 0;
 
     *ret = (struct going_on){
         .key = chosen->key,
@@ -249,8 +264,6 @@ static void begin_chosen(struct looks *l, const struct prcb_chosen *chosen, stru
     ret->result = budget ? prcb_stacks_unwind(l->stacks, chosen, &ret->stack, NULL) : -EBUSY;
     if (budget && l->objects)
         ret->wait = objects_read_chosen(l->objects, chosen, ret->result ? NULL : &ret->stack);
-    if (budget)
-        charge(l, chosen->pid, before);
 }
 
 static int take_chosen(const struct prcb_chosen *chosen, void *ctx)
@@ -322,6 +335,8 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
     l->own_at = now_by(CLOCK_THREAD_CPUTIME_ID);
     l->read_ns = 0;
     l->spent = false;
+    l->last = 0;
+    count_hungry(l);
     result = read_chosen(l, err);
     if (!result)
         result = choose_accounts(l, fns, left, err);
@@ -361,15 +376,13 @@ uint64_t looks_next(const struct looks *l)
 int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
 {
     struct looks *l = ctx;
-    uint64_t began, before;
+    uint64_t began;
     int result;
 
     if (!has_budget(l, a->pid))
         return -EBUSY;
     began = now_by(CLOCK_THREAD_CPUTIME_ID);
-    before = spent_ns(l);
     result = prcb_stacks_read(l->stacks, a, ret, NULL);
-    charge(l, a->pid, before);
     l->read_ns += now_by(CLOCK_THREAD_CPUTIME_ID) - began;
     return result;
 }
@@ -390,14 +403,12 @@ struct object_wait looks_object(void *ctx, const struct prcb_account *a,
 {
     struct object_wait ret = {.later = true};
     struct looks *l = ctx;
-    uint64_t began, before;
+    uint64_t began;
 
     if (!has_budget(l, a->pid))
         return ret;
     began = now_by(CLOCK_THREAD_CPUTIME_ID);
-    before = spent_ns(l);
     ret = objects_read(l->objects, a, stack);
-    charge(l, a->pid, before);
     l->read_ns += now_by(CLOCK_THREAD_CPUTIME_ID) - began;
     return ret;
 }

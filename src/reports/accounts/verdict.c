@@ -136,7 +136,7 @@ static size_t key_of(const struct making *m, const struct why_process *process,
     if (remote)
         return (size_t)snprintf(ret, KEY_MOST, "%d remote %.200s", (int)process->pid, remote);
     if (phrase && phrase->one)
-        return (size_t)snprintf(ret, KEY_MOST, "%d one %s", (int)process->pid, phrase->word);
+        return (size_t)snprintf(ret, KEY_MOST, "%d one %s", (int)process->pid, phrase->unknown);
     if (is_lock(m, part))
         return (size_t)snprintf(ret, KEY_MOST, "%d lock %u", (int)process->pid, part->wait.object);
     length = snprintf(ret, KEY_MOST, "%d %u %s ", (int)process->pid, part->cause,
@@ -366,6 +366,9 @@ static void put_who(FILE *out, const struct making *m, const struct group *group
             put_comm(out, group->who->comm, prefix, 0);
             fputs(whole ? ")" : "*)", out);
         }
+    } else if (process->threads == 1) {
+        put_comm(out, process->comm, sizeof(process->comm), process->pid);
+        return;
     } else {
         fputs("threads", out);
     }
@@ -820,7 +823,7 @@ static void steal(struct making *m, const char *rule)
     const struct around *around = m->f->around;
     struct sentence s;
 
-    if (!around || around->stolen_ns < around->processors_ns / 20 || !around->stolen_ns ||
+    if (!around || around->stolen_ns < around->processors_ns / 10 || !around->stolen_ns ||
         !begin(m, &s))
         return;
     fputs("The hypervisor took ", s.out);
@@ -894,11 +897,13 @@ static void say_wait(struct making *m, const char *rule, const struct group *gro
     put_who(s.out, m, group);
     fputc(' ', s.out);
     if (group->ready) {
-        fprintf(s.out, "%s ready and ha%s no processor", group->threads == 1 ? "is" : "are",
-                group->threads == 1 ? "s" : "ve");
+        fputs(group->process->threads == 1 ? "is ready and has no processor"
+                                           : "are ready and have no processor",
+              s.out);
         put_behind(s.out, m, group);
     } else {
-        put_verb(s.out, m, group->most, group->threads == 1);
+        put_verb(s.out, m, group->most,
+                 group->threads == 1 || (!group->threads && group->process->threads == 1));
         put_place(s.out, group->most);
         if (!put_holders(s.out, m, group->process, group->most))
             put_releaser(s.out, m, group);
