@@ -84,7 +84,7 @@ class Faulty(House):
         if not os.access(PYTHON, os.X_OK):
             self.skipTest(f"needs {PYTHON}")
         script = os.path.join(SOURCES, "faulty.py")
-        self.check({self.launch(PYTHON, script, "asyncio")[0]: r"python3 \(\d+\) sleeps in load_customer\(\)",
+        self.check({self.launch(PYTHON, script, "asyncio")[0]: r"python3 \(\d+\) blocks asyncio's event loop by sleeping in load_customer\(\)",
                     self.launch(PYTHON, script, "gil")[0]: r"4 threads .*wait for Python's GIL.* in price_order"}, 1.5)
 
     def test_runtimes(self):

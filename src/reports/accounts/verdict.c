@@ -213,11 +213,17 @@ static bool has_place(const struct why_part *part)
     return part->kind == WHY_STACK && place_of(&part->stack, &by);
 }
 
-/* Whether a part tells more of a group than another: its place is known, or it is larger. */
+/* Returns how much a part tells of its group: its place, and what it is for. */
+static int telling(const struct why_part *part)
+{
+    return 2 * has_place(part) + (part->wait.object != 0);
+}
+
+/* Whether a part tells more of a group than another, or is larger. */
 static bool is_better(const struct why_part *part, const struct why_part *than)
 {
-    if (has_place(part) != has_place(than))
-        return has_place(part);
+    if (telling(part) != telling(than))
+        return telling(part) > telling(than);
     return part->ns - part->idle_ns > than->ns - than->idle_ns;
 }
 
