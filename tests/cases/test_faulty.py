@@ -44,7 +44,7 @@ class Faulty(House):
         if not shutil.which(command[0]):
             return None
         result = subprocess.run([*command, os.path.join(SOURCES, name)], cwd=self.folder_here, capture_output=True,
-                                check=False, env=os.environ | {"GOCACHE": "/var/tmp/prcb-go-cache", "GO111MODULE": "off"})
+                                check=False, env=os.environ | {"GOCACHE": self.folder_here + "/cache", "GO111MODULE": "off"})
         return None if result.returncode else self.folder_here
 
     def verdicts(self, *arguments):

@@ -1993,13 +1993,26 @@ class Output(unittest.TestCase):
         self.assertTrue(any(line.startswith("sleep;") and "_start" in line
                             for line in result.stdout.splitlines()), result.stdout)
 
+    def test_brief(self):
+        """At most 8 KiB, however much there is to say; the largest first."""
+        result = why("--brief", "-a", "--for", "0.3")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLessEqual(len(result.stdout.encode()), 8192)
+        report = json.loads(result.stdout)
+        times = [row["ns"] for row in report["causes"]]
+        self.assertEqual(times, sorted(times, reverse=True))
+        self.assertTrue(times)
+        self.assertLessEqual(report["coverage"]["known_ns"], report["coverage"]["wait_ns"])
+        self.assertTrue(report["cannot_say"])
+        self.assertEqual(why("--brief", "--chain", "-a").returncode, 2)
+
     def test_hostile_names_do_not_reach_the_terminal(self):
         folder = os.path.join("/tmp", f"prcb-why-{os.getpid()}-\x1b[31mred;\n\u202e")
         os.mkdir(folder)
         self.addCleanup(shutil.rmtree, folder)
         program = os.path.join(folder, "a\x1b]0;b\x07")
         shutil.copy(shutil.which("sleep"), program)
-        for form in ([], ["--folded"], ["-j"]):
+        for form in ([], ["--folded"], ["-j"], ["--brief"]):
             result = subprocess.run([PRCB, "why", *form, "--", program, "0.2"], capture_output=True,
                                     timeout=60)
             self.assertEqual(result.returncode, 0, result.stderr)

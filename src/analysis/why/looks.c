@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define NS_PER_US      1000u
 #define NS_PER_MS      1000000ull
 #define LOOK_NS        (20 * NS_PER_MS)
 #define PERF_NS        (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
@@ -45,7 +46,7 @@ struct looks {
     uint64_t own_at;        /* and of the thread when this one began */
     bool spent;             /* so is the budget, for this look */
     uint64_t granted;       /* until then the budget does not matter; 0: it does */
-    struct table used;      /* by process: its part of the budget that is used up */
+    struct table used;      /* by process: microseconds of the budget that it used up */
     pid_t last;             /* who was read for last; 0: nobody in this look, */
     uint64_t last_spent;    /* and what was spent before */
     uint64_t hungry;        /* processes that used more than a hundredth of it */
@@ -185,7 +186,7 @@ static bool is_greedy(const struct looks *l, pid_t pid, uint64_t spent, uint64_t
 {
     uint64_t used = table_find_number(&l->used, (uint32_t)pid);
 
-    return spent > budget / 2 && l->hungry > 1 && used > budget / l->hungry;
+    return spent > budget / 2 && l->hungry > 1 && used > budget / NS_PER_US / l->hungry;
 }
 
 /* Charges who was read for last with what was spent since. */
@@ -197,8 +198,8 @@ static void charge(struct looks *l, uint64_t spent)
         return;
     if (used)
         table_remove(&l->used, (uint32_t)l->last, NULL);
-    used += spent > l->last_spent ? spent - l->last_spent : 0;
-    table_put_number(&l->used, (uint32_t)l->last, used ? used : 1);
+    used += spent > l->last_spent ? (spent - l->last_spent) / NS_PER_US : 0;
+    table_put_number(&l->used, (uint32_t)l->last, (size_t)(used ? used : 1));
 }
 
 /* Whether there is budget left for a process, which is read for then. */
@@ -225,7 +226,7 @@ static void count_hungry(struct looks *l)
 
     l->hungry = 0;
     for (size_t i = 0; i < l->used.room; i++)
-        l->hungry += l->used.slots[i].number > budget / 100;
+        l->hungry += l->used.slots[i].number > budget / NS_PER_US / 100;
 }
 
 void looks_grant(struct looks *l)

@@ -144,3 +144,10 @@ void place_name(const struct prcb_frame *frame, char *ret, size_t size)
         at++;
     snprintf(ret, size, "%.*s()", (int)(at ? (size_t)(at - name) : strlen(name)), name);
 }
+
+void place_line(const struct prcb_frame *frame, char *ret, size_t size)
+{
+    *ret = '\0';
+    if (is_interpreted(frame) && frame->file && *frame->file)
+        snprintf(ret, size, "%s:%" PRIu64, file_name(frame), frame->place);
+}

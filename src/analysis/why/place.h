@@ -16,6 +16,9 @@
  */
 const struct prcb_frame *place_of(const struct prcb_stack *stack, const struct prcb_frame **ret_by);
 
+/* Writes "orders.py:31", the line that a function of an interpreter is at; "": not known. */
+void place_line(const struct prcb_frame *frame, char *ret, size_t size);
+
 /* Writes "record_order()", without the types of arguments; "orders+0x1234" where the name is not
  * known. The name is another's: it is not fit to be shown yet. */
 void place_name(const struct prcb_frame *frame, char *ret, size_t size);

@@ -69,19 +69,15 @@ static const char *word_of(const struct why_part *part)
     return part->kind == WHY_STACK ? part->stack.word : NULL;
 }
 
-/* "record_order()", and in *ret_by the function that called it; "": not known. */
-static void place_text(const struct why_part *part, char *ret, size_t size, char *ret_by)
+/* "record_order()"; "": not known. */
+static void place_text(const struct why_part *part, char *ret, size_t size)
 {
-    const struct prcb_frame *by = NULL,
-                            *frame = part->kind == WHY_STACK ? place_of(&part->stack, &by) : NULL;
+    const struct prcb_frame *by,
+        *frame = part->kind == WHY_STACK ? place_of(&part->stack, &by) : NULL;
 
     *ret = '\0';
     if (frame)
         place_name(frame, ret, size);
-    if (ret_by)
-        *ret_by = '\0';
-    if (ret_by && by)
-        place_name(by, ret_by, size);
 }
 
 static const struct phrase {
@@ -132,7 +128,7 @@ static size_t key_of(const struct making *m, const struct why_process *process,
     char place[KEY_MOST / 2];
     int length;
 
-    place_text(part, place, sizeof(place), NULL);
+    place_text(part, place, sizeof(place));
     if (remote)
         return (size_t)snprintf(ret, KEY_MOST, "%d remote %.200s", (int)process->pid, remote);
     if (phrase && phrase->one)
@@ -453,19 +449,30 @@ static void put_verb(FILE *out, const struct making *m, const struct why_part *p
     }
 }
 
+static void put_function(FILE *out, const char *before, const struct prcb_frame *frame)
+{
+    char name[KEY_MOST], line[KEY_MOST];
+
+    place_name(frame, name, sizeof(name));
+    place_line(frame, line, sizeof(line));
+    fputs(before, out);
+    put_name(out, name);
+    if (*line) {
+        fputs(" (", out);
+        put_name(out, line);
+        fputs(")", out);
+    }
+}
+
 static void put_place(FILE *out, const struct why_part *part)
 {
-    char place[KEY_MOST], by[KEY_MOST];
+    const struct prcb_frame *by = NULL,
+                            *frame = part->kind == WHY_STACK ? place_of(&part->stack, &by) : NULL;
 
-    place_text(part, place, sizeof(place), by);
-    if (!*place)
-        return;
-    fputs(" in ", out);
-    put_name(out, place);
-    if (*by) {
-        fputs(", called by ", out);
-        put_name(out, by);
-    }
+    if (frame)
+        put_function(out, " in ", frame);
+    if (frame && by)
+        put_function(out, ", called by ", by);
 }
 
 /* ---- who holds it, and what that does ---- */
@@ -955,7 +962,7 @@ static void waits(struct making *m, const char *rule)
 
         if (is_told(m, group))
             continue;
-        if (score_of(group) < (first ? first : scores(m)) / (first ? 5 : 20) || !score_of(group))
+        if (score_of(group) < (first ? first : scores(m)) / (first ? 5 : 50) || !score_of(group))
             break;
         if (m->verdict->count && !strcmp(m->verdict->lines[0].rule, "idle"))
             break;

@@ -53,7 +53,9 @@ uint64_t why_now_ns(const struct why_process *process, const struct why_now *now
 void why_stack_line(const struct prcb_stack *stack, char *ret, size_t size);
 
 void why_write_text(FILE *out, const struct why_output *output);
-int why_write_json(FILE *out, const struct why_output *output); /* 0 or -ENOMEM */
+int why_write_json(FILE *out, const struct why_output *output);  /* 0 or -ENOMEM */
+#define WHY_BRIEF_BYTES 8192                                     /* with the line's end */
+int why_write_brief(FILE *out, const struct why_output *output); /* 0 or -ENOMEM */
 /* Adds the members of a stack's object: "word", "kind", "complete", "frames". */
 void why_put_stack(struct json_doc *b, json_object *row, const struct prcb_stack *stack);
 

@@ -458,6 +458,22 @@ static uint64_t time_of(const struct why_report *report, enum why_part_kind kind
     return ns;
 }
 
+/* What is not looked at unless it is asked for: who held the kernel's own locks. */
+static void write_offer(FILE *out, const struct why_output *output)
+{
+    uint64_t ns = 0;
+
+    for (size_t i = 0; i < output->report->count; i++) {
+        const struct why_process *process = &output->report->processes[i];
+
+        for (size_t k = 0; k < process->cause_count; k++)
+            ns += cause_has(process->causes[k].cause, CAUSE_IS_KERNEL_LOCK) ? process->causes[k].ns
+                                                                            : 0;
+    }
+    if (ns && !output->owners && output->whom)
+        fputs("who held the kernel's own locks: --owners\n", out);
+}
+
 static void write_notes(FILE *out, const struct why_output *output)
 {
     const char *reason = prcb_session_tier_reason(output->session);
@@ -528,6 +544,7 @@ void why_write_text(FILE *out, const struct why_output *output)
                 output->report->count - shown == 1 ? "" : "es");
     why_write_load(out, output);
     write_notes(out, output);
+    write_offer(out, output);
 }
 
 /* ---- folded ------------------------------------------------------------------------------- */

@@ -34,7 +34,7 @@
 #define FOR_NS         5000000000u /* of targets that run already */
 #define AROUND_NS      200000000u  /* between two looks at cgroups */
 
-enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED };
+enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED, WHY_BRIEF };
 
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
@@ -70,6 +70,8 @@ static const struct cli_option option_rows[] = {
                       "command that still runs is then ended with SIGTERM", .take = cli_take_seconds, AT(targets.for_ns)},
     {'j', "json", NULL, "one JSON document, with all processes and stacks",
      .take = cli_take_form, AT(targets.form), .min = WHY_JSON},
+    {0, "brief", NULL, "a JSON document of at most 8 KiB: the verdict, the largest causes, and what\n"
+                       "it cannot say", .take = cli_take_form, AT(targets.form), .min = WHY_BRIEF},
     {0, "folded", NULL, "folded stacks for flame graphs; the number is nanoseconds",
      .take = cli_take_form, AT(targets.form), .min = WHY_FOLDED},
     {0, "chain", NULL, "which thread waits for which now: mutexes, their holders, what these wait for,\n"
@@ -166,8 +168,9 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
     if (!ret->targets.command && !ret->targets.for_ns)
         ret->targets.for_ns = FOR_NS;
     *ret_status = check(self, &ret->targets);
-    if (*ret_status == CLI_OK && ret->chain && ret->targets.form.number == WHY_FOLDED)
-        *ret_status = cli_usage_error(self, "--chain has no folded stacks: use --json or text");
+    if (*ret_status == CLI_OK && ret->chain && ret->targets.form.number >= WHY_FOLDED)
+        *ret_status = cli_usage_error(self, "--chain has no folded stacks and no brief form: use "
+                                            "--json or text");
     return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
@@ -428,6 +431,8 @@ static int report(struct run *run)
     output.verdicts = verdicts.each;
     if (run->options->targets.form.number == WHY_JSON)
         result = why_write_json(run->output.stream, &output);
+    else if (run->options->targets.form.number == WHY_BRIEF)
+        result = why_write_brief(run->output.stream, &output);
     else if (run->options->targets.form.number == WHY_FOLDED)
         why_write_folded(run->output.stream, &output);
     else
