@@ -15,7 +15,7 @@ SUFFIXES = (".c", ".h", ".def", ".inc")
 
 # What a header in angle brackets or a generated one belongs to; the rest is the system's.
 LIBRARIES = {
-    "bpf/": "libbpf", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h": "libzstd",
+    "bpf/": "libbpf", "bzlib.h": "bzip2", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h": "libzstd",
     "zlib.h": "zlib", "sqlite3.h": "sqlite", "gnutls/": "GnuTLS", "yaml.h": "libyaml",
     "crypt.h": "libcrypt", "curses.h": "ncurses", "term.h": "ncurses", "elfutils/": "libdw",
     "gelf.h": "libelf", "libiberty/": "libiberty", "pcp/": "libpcp",

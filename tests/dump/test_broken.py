@@ -104,6 +104,20 @@ class Damage(DumpTest):
         p, = data["processors"]
         self.assertEqual((p["KernelTime"], p["UserTime"]), (60000, None))
 
+    def test_cut_after_its_header(self):
+        """What the header knows is said, of each container, and that the rest is not there."""
+        for container in CONTAINERS_64 + CONTAINERS_32:
+            version, size = "6.1.7601", 0x1000
+            if container.endswith("64"):
+                version, size = "10.0.19041", 0x2000
+            for more in (0, 0x10):
+                data = self.make("container = %s\nversion = %s\nbugcheck = 0xe5\n"
+                                 "poke.0xfa0.8 = 0x123456\ncut = %d" %
+                                 (container, version, size + more))
+                self.assertEqual(data["bugcheck"]["name"], "POWER_FAILURE_SIMULATE")
+                self.assertEqual(data["processors"], [])
+                self.note(data, "ends after", "only the header")
+
     def test_cut_in_its_block_table(self):
         """The copies in front of the table, and the header's facts, are still there."""
         table, count = struct.unpack_from("<II", mkdump.make(TRIAGE), BLOCKS)

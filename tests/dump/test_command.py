@@ -1,20 +1,32 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The command line of `prcb dump`: compression, several files, options, symbols, speed."""
+import bz2
 import gzip
+import io
 import json
 import lzma
 import os
 import re
 import shutil
+import struct
 import subprocess
 import time
 import unittest
+import zipfile
 
 import mkdump
 from common import PRCB, SOURCE, DumpTest, run
 from test_synthetic import TIMES
 
 TRIAGE = TIMES + "container = triage64\nversion = 10.0.19041\n"
+
+
+def zipped(files, method=zipfile.ZIP_DEFLATED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return out.getvalue()
 
 
 class Compressed(DumpTest):
@@ -27,6 +39,10 @@ class Compressed(DumpTest):
         raw = mkdump.make(TRIAGE)
         packed = {"a.dmp.xz": lzma.compress(raw), "a.dmp.gz": gzip.compress(raw),
                   "named_wrongly.dmp": lzma.compress(raw[:5000]) + lzma.compress(raw[5000:]),
+                  "a.dmp.bz2": bz2.compress(raw),
+                  "a.zip": zipped({"Memory.DMP": raw, "readme.txt": b"-"}),
+                  "stored.zip": zipped({"report": raw}, zipfile.ZIP_STORED),
+                  "two.dmp.bz2": bz2.compress(raw[:5000]) + bz2.compress(raw[5000:]),
                   "two.dmp.gz": gzip.compress(raw[:5000]) + gzip.compress(raw[5000:])}
         if shutil.which("zstd"):
             packed["a.dmp.zst"] = subprocess.run(["zstd", "-qc"], input=raw, check=True,
@@ -44,6 +60,33 @@ class Compressed(DumpTest):
                 for cut in (len(data) // 2, len(data) - 3):
                     self.refused(self.pack("cut-" + name, data[:cut]), "damaged")
 
+    def test_archives(self):
+        raw = mkdump.make(TRIAGE)
+        two = zipped({"1.dmp": raw, "2.dmp": raw})
+        self.refused(self.pack("two.zip", two), "2 dumps")
+        none = zipped({"a.txt": raw, "b.txt": raw})
+        self.refused(self.pack("none.zip", none), "2 files", "*.dmp")
+        self.refused(self.pack("lzma.zip", zipped({"a.dmp": raw}, zipfile.ZIP_LZMA)), "method 14")
+        good = zipped({"a.dmp": raw})
+        for at, words in ((good.index(b"PK\1\2") + 8, "encrypted"), (len(good) // 2, "damaged"),
+                          (good.index(b"PK\1\2") + 16, "damaged"), (len(good) - 6, "damaged")):
+            bad = bytearray(good)
+            bad[at] ^= 1
+            self.refused(self.pack("bad.zip", bytes(bad)), words)
+        # Larger than 4 GiB, as its directory has it: in the extra field of ZIP64.
+        entry = good.index(b"PK\1\2")
+        end = good.index(b"PK\5\6")
+        size = bytes.fromhex("ffffffff")
+        extra = struct.pack("<HHQ", 1, 8, len(raw))
+        name = struct.unpack_from("<H", good, entry + 28)[0]
+        wide = (good[:entry + 24] + size + good[entry + 28:entry + 30] +
+                struct.pack("<H", len(extra)) + good[entry + 32:entry + 46 + name] + extra +
+                good[entry + 46 + name:end])
+        wide += (struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1,
+                             len(wide) - entry, entry) +
+                 struct.pack("<4sIQI", b"PK\6\7", 0, len(wide), 1) + good[end:])
+        self.assertEqual(len(self.read(self.pack("wide.zip", wide))["processors"]), 3)
+
     def test_damaged(self):
         data = bytearray(lzma.compress(mkdump.make(TRIAGE)))
         data[len(data) // 2] ^= 0x55
@@ -54,6 +97,10 @@ class Compressed(DumpTest):
         done = run("--unpack-limit", "16", bomb)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"more than 16 MiB", done.stderr)
+        for name, data in (("b.bz2", bz2.compress(bytes(64 << 20))),
+                           ("b.zip", zipped({"b.dmp": bytes(64 << 20)}))):
+            done = run("--unpack-limit", "16", self.pack(name, data))
+            self.assertEqual((done.returncode, b"more than 16 MiB" in done.stderr), (1, True), name)
 
     def test_leaves_no_file_behind(self):
         folder = self.path("tmp")

@@ -129,6 +129,17 @@ static void fill_layout(struct prcb_dump *d)
         d->info.layout_found = PRCB_DUMP_BY_SYMBOLS;
 }
 
+/* True where a container that keeps memory has nothing behind the header, or too little to load
+ * (code) in a file that is shorter than its writer says. */
+static bool is_header_only(const struct prcb_dump *d, int code)
+{
+    bool has_nothing = d->file.size < d->header.size + 0x80u;
+
+    if (d->container->load == load_header)
+        return false;
+    return has_nothing || (code == -ENODATA && d->file.size < d->header.whole_size);
+}
+
 static int load(struct prcb_dump *d, struct prcb_error *err)
 {
     int code = header_read(&d->file, &d->header, err);
@@ -145,6 +156,8 @@ static int load(struct prcb_dump *d, struct prcb_error *err)
     d->memory.file = &d->file;
     fill_info(d);
     code = d->container->load(d, err);
+    if (is_header_only(d, code))
+        code = load_cut(d, err);
     if (code)
         return code;
     memory_seal(&d->memory);

@@ -45,13 +45,13 @@ static const struct mark {
     {0, 8, "conectix", "a Hyper-V disk (VHD)"},
     {0, 7, "ElfFile", "a Windows event log"},
     {0, 4, "MSCF", "a cabinet archive; unpack it first"},
-    {0, 4, "PK\003\004", "a ZIP archive; unpack it first"},
+    {0, 4, "PK\003\004", "a ZIP archive"},
     {0, 6, "7z\274\257\047\034", "a 7-Zip archive; unpack it first"},
     {0, 4, "Rar!", "a RAR archive; unpack it first"},
     {0, 6, "\3757zXZ\0", "an xz-compressed file"},
     {0, 4, "\x28\xb5\x2f\xfd", "a zstd-compressed file"},
     {0, 2, "\x1f\x8b", "a gzip-compressed file"},
-    {0, 3, "BZh", "a bzip2-compressed file; unpack it first"},
+    {0, 3, "BZh", "a bzip2-compressed file"},
     {0, 2, "MZ", "a Windows program"},
 };
 
@@ -74,6 +74,7 @@ static const struct mark {
     F(product, 0xf94, 4, 0x1040, 4)                                                                \
     F(exception_code, 0x7d0, 4, 0xf00, 4)                                                          \
     F(exception_address, 0x7dc, 4, 0xf10, 8)                                                       \
+    F(whole_size, 0xfa0, 8, 0xfa0, 8)                                                              \
     F(uptime, 0xfb8, 8, 0x1030, 8)                                                                 \
     F(crash_time, 0xfc0, 8, 0xfa8, 8)
 
@@ -142,6 +143,8 @@ int header_read(const struct dump_file *file, struct header *ret, struct prcb_er
 #undef F
     h.uptime = drop_filler(h.uptime);
     h.crash_time = drop_filler(h.crash_time);
+    if (h.whole_size == ((uint64_t)FILLER << 32 | FILLER))
+        h.whole_size = 0;
     h.kdbg = drop_filler(h.kdbg);
     h.exception_code = (uint32_t)drop_filler(h.exception_code);
     h.exception_address = drop_filler(h.exception_address);

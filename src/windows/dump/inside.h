@@ -42,6 +42,7 @@ struct header {
     uint64_t bugcheck_parameters[4];
     bool has_pae; /* 32-bit: PaeEnabled */
     uint64_t kdbg;
+    uint64_t whole_size;                     /* RequiredDumpSpace; 0: not there */
     uint64_t uptime, crash_time;             /* 0: not there */
     uint64_t stack_pointer, program_counter; /* of ContextRecord; 0: not there */
     const uint8_t *context;                  /* ContextRecord, in the file */
@@ -90,6 +91,8 @@ int load_summary(struct prcb_dump *d, struct prcb_error *err);
 int load_ranges(struct prcb_dump *d, struct prcb_error *err);
 int load_automatic(struct prcb_dump *d, struct prcb_error *err);
 /* No memory: the header's facts are all there is. */
+/* Drops what was loaded of a file that is cut. */
+int load_cut(struct prcb_dump *d, struct prcb_error *err);
 int load_header(struct prcb_dump *d, struct prcb_error *err);
 
 /* Where a member is. */

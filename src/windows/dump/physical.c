@@ -211,6 +211,22 @@ int load_header(struct prcb_dump *d, struct prcb_error *err)
     return 0;
 }
 
+int load_cut(struct prcb_dump *d, struct prcb_error *err)
+{
+    const struct memory empty = {
+        .file = d->memory.file, .is_virtual = true, .pointer_size = d->memory.pointer_size};
+
+    memory_free(&d->memory);
+    d->memory = empty;
+    d->triage = (struct triage){0};
+    if (dump_note(d,
+                  "the file ends after %llu bytes, before its memory: only the header is read, and "
+                  "no processor",
+                  (unsigned long long)d->file.size))
+        return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
+    return 0;
+}
+
 /* An automatic dump is a kernel dump; as which of its forms, its signature says. */
 int load_automatic(struct prcb_dump *d, struct prcb_error *err)
 {

@@ -95,7 +95,8 @@ int dump_files_below(struct dump_files *files, const char *path, const char *con
 
 int dump_files_add(struct dump_files *files, const char *path, struct prcb_error *err)
 {
-    static const char *const endings[] = {".dmp", ".dmp.xz", ".dmp.zst", ".dmp.gz", NULL};
+    static const char *const endings[] = {".dmp",     ".dmp.xz",  ".dmp.zst", ".dmp.gz",
+                                          ".dmp.bz2", ".dmp.zip", NULL};
     size_t before = files->count;
     struct stat st;
     int code;
@@ -104,8 +105,8 @@ int dump_files_add(struct dump_files *files, const char *path, struct prcb_error
         return add_path(files, path) ? prcb_fail(err, -ENOMEM, "out of memory") : 0;
     code = dump_files_below(files, path, endings, err);
     if (!code && files->count == before)
-        code =
-            prcb_fail(err, -ENOENT, "%s: no *.dmp, *.dmp.xz, *.dmp.zst or *.dmp.gz below it", path);
+        code = prcb_fail(err, -ENOENT,
+                         "%s: no *.dmp, also as .xz, .zst, .gz, .bz2 or .zip, below it", path);
     return code;
 }
 

@@ -3,7 +3,7 @@
  * Compressed files (by their first bytes, not their names) are unpacked into an unlinked temporary
  * file; runs of zeros become holes in it. A limit guards against bombs.
  */
-#include "dump_files.h"
+#include "dump_sink.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,20 +24,13 @@
 #ifdef HAVE_ZLIB
 #include <zlib.h>
 #endif
+#ifdef HAVE_BZIP2
+#include <bzlib.h>
+#endif
 
 #include "error.h"
 
-#define CHUNK         (256 * 1024)
 #define DECODER_LIMIT (1024ull << 20) /* memory a decoder may take */
-
-/* Where unpacked bytes go. */
-struct sink {
-    int fd;
-    uint64_t length, limit;
-    const char *path;
-    struct prcb_error *err;
-    uint8_t buffer[CHUNK];
-};
 
 static _Atomic uint64_t unpacked; /* of all files, for who shows progress: no order is needed */
 
@@ -51,8 +44,7 @@ static bool is_zero(const uint8_t *bytes, size_t length)
     return !length || (!bytes[0] && !memcmp(bytes, bytes + 1, length - 1));
 }
 
-/* Takes the first `length` bytes of its buffer. */
-static int sink_take(struct sink *s, size_t length)
+int sink_take(struct sink *s, size_t length)
 {
     size_t done = 0;
 
@@ -74,7 +66,7 @@ static int sink_take(struct sink *s, size_t length)
     return 0;
 }
 
-static int damaged(struct sink *s, const char *format)
+int sink_damaged(struct sink *s, const char *format)
 {
     return prcb_fail(s->err, -EINVAL, "%s: the %s data are damaged or cut short", s->path, format);
 }
@@ -95,7 +87,7 @@ static int unpack_xz(struct sink *s, const uint8_t *bytes, size_t length)
         code = sink_take(s, sizeof(s->buffer) - stream.avail_out);
     }
     lzma_end(&stream);
-    return code || r == LZMA_STREAM_END ? code : damaged(s, "xz");
+    return code || r == LZMA_STREAM_END ? code : sink_damaged(s, "xz");
 }
 #endif
 
@@ -117,7 +109,7 @@ static int unpack_zstd(struct sink *s, const uint8_t *bytes, size_t length)
         code = sink_take(s, out.pos);
     }
     ZSTD_freeDStream(stream);
-    return code || !r ? code : damaged(s, "zstd");
+    return code || !r ? code : sink_damaged(s, "zstd");
 }
 #endif
 
@@ -129,7 +121,7 @@ static int unpack_gzip(struct sink *s, const uint8_t *bytes, size_t length)
     int r = inflateInit2(&stream, 15 + 16), code = 0;
 
     while (r == Z_OK && !code) {
-        uInt part = length - given < CHUNK ? (uInt)(length - given) : CHUNK;
+        uInt part = length - given < SINK_CHUNK ? (uInt)(length - given) : SINK_CHUNK;
 
         stream.next_in = (Bytef *)bytes + given;
         stream.avail_in = part;
@@ -142,7 +134,38 @@ static int unpack_gzip(struct sink *s, const uint8_t *bytes, size_t length)
             r = inflateReset(&stream);
     }
     inflateEnd(&stream);
-    return code || r == Z_STREAM_END ? code : damaged(s, "gzip");
+    return code || r == Z_STREAM_END ? code : sink_damaged(s, "gzip");
+}
+#endif
+
+#ifdef HAVE_BZIP2
+/* Streams may follow each other, as pbzip2 writes them. */
+static int unpack_bzip2(struct sink *s, const uint8_t *bytes, size_t length)
+{
+    bz_stream stream = {0};
+    size_t given = 0;
+    int r = BZ2_bzDecompressInit(&stream, 0, 0), code = 0;
+
+    while (r == BZ_OK && !code) {
+        unsigned int part =
+            length - given < SINK_CHUNK ? (unsigned int)(length - given) : SINK_CHUNK;
+
+        stream.next_in = (char *)(uintptr_t)(bytes + given);
+        stream.avail_in = part;
+        stream.next_out = (char *)s->buffer;
+        stream.avail_out = sizeof(s->buffer);
+        r = BZ2_bzDecompress(&stream);
+        given += part - stream.avail_in;
+        code = sink_take(s, sizeof(s->buffer) - stream.avail_out);
+        if (r == BZ_OK && !part && stream.avail_out)
+            break; /* asks for more than there is */
+        if (r == BZ_STREAM_END && given + 4 < length && bytes[given] == 'B') {
+            BZ2_bzDecompressEnd(&stream);
+            r = BZ2_bzDecompressInit(&stream, 0, 0);
+        }
+    }
+    BZ2_bzDecompressEnd(&stream);
+    return code || r == BZ_STREAM_END ? code : sink_damaged(s, "bzip2");
 }
 #endif
 
@@ -164,8 +187,15 @@ static const struct format {
 #endif
 #ifdef HAVE_ZLIB
     {"gzip", 2, "\x1f\x8b", unpack_gzip},
+    {"ZIP", 4, "PK\003\004", dump_zip_unpack},
 #else
     {"gzip", 2, "\x1f\x8b", NULL},
+    {"ZIP", 4, "PK\003\004", NULL},
+#endif
+#ifdef HAVE_BZIP2
+    {"bzip2", 3, "BZh", unpack_bzip2},
+#else
+    {"bzip2", 3, "BZh", NULL},
 #endif
 };
 
