@@ -87,6 +87,8 @@ enum prcb_processor_flag {
     PRCB_CPU_ORPHAN = 1 << 2, /* daemon tier: the programs were removed (prcbd --cleanup) or
                                  replaced by those of another version. The record keeps its last
                                  values and names no thread; open the view again to continue */
+    PRCB_CPU_ABSENT = 1 << 3, /* a place for a processor that may be plugged in, and no processor:
+                                 possible, not present; never with PRCB_CPU_ONLINE */
 };
 
 #define PRCB_IDLE_STATES_MAX 16

@@ -46,9 +46,10 @@ class Machine:
     """khz: (least, nominal, most) of the hardware; policy: (least, most) of cpufreq."""
 
     def __init__(self, folder, processors=2, possible=None, states=(), khz=None, policy=None,
-                 thermal=False):
+                 thermal=False, present=None):
         self.folder = folder
         self.possible = possible or processors
+        self.present = present or self.possible
         self.khz = khz
         self.policy = policy or (khz and (khz[0], khz[2]))
         self.processors = [Processor(states) for _ in range(self.possible)]
@@ -77,7 +78,7 @@ class Machine:
         self.write_proc()
         folder = "sys/devices/system/cpu/"
         self.put(folder + "possible", ranges(range(self.possible)) + "\n")
-        self.put(folder + "present", ranges(range(self.possible)) + "\n")
+        self.put(folder + "present", ranges(range(self.present)) + "\n")
         self.put(folder + "online", ranges(self.online()) + "\n")
         self.put(folder + "offline",
                  ranges(set(range(self.possible)) - set(self.online())) + "\n")

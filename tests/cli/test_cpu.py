@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -248,6 +249,35 @@ class Recorded(Case):
         self.assertIn({"name": "user_ns", "processors": "3",
                        "reason": "the processor was offline"}, out["absent"])
         self.check_reasons(self.look_json(machine, lambda: None, "cpu", "--nt"))
+
+    def test_possible_is_not_present(self):
+        """Machines that util-linux has recorded: VMware's places for processors, a Dell's, s390's."""
+        for possible, present, online in ((32, 16, 16), (80, 64, 64), (64, 4, 3)):
+            with self.subTest(possible=possible), tempfile.TemporaryDirectory() as folder:
+                machine = Machine(folder, processors=online, possible=possible, present=present)
+                rows = self.look_json(machine, lambda: None, "cpu")["processors"]
+                self.assertEqual([row["number"] for row in rows], list(range(present)))
+                self.assertEqual(sum(row["online"] for row in rows), online)
+                rows = self.look_json(machine, lambda: None, "power")["processors"]
+                self.assertEqual([row["number"] for row in rows if row["parked"]],
+                                 list(range(online, present)))
+                for words in (("cpu", "0.01", "1"), ("power", "0.01")):
+                    done = run(*words, "--root", folder)
+                    self.assertIn("%d processors, %d online" % (present, online), done.stdout)
+                done = cpu("--root", folder, "-C", str(present), "0.01", "1")
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("no such processor is present", done.stderr)
+
+    def test_plugged_in_while_it_looks(self):
+        machine = self.machine(processors=1, possible=3, present=1)
+
+        def change():
+            machine.present = 2
+            machine[1].online = True
+            machine[1].user += 5
+        out = self.look_json(machine, change, "cpu")
+        self.assertEqual([(row["number"], row["online"]) for row in out["processors"]],
+                         [(0, True), (1, True)])
 
     def test_offline_in_the_middle(self):
         """Lines of files and numbers of processors are not the same, above 64 too."""

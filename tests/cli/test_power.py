@@ -172,11 +172,19 @@ class Recorded(Case):
 
     def test_percent_that_does_not_fit_is_absent(self):
         machine = self.machine()
-        machine[0].khz = 4000000 * 3
+        machine.policy = (2000000, 4000000 * 3)
         out = self.look_json(machine, lambda: None, "power", "--as", "XP SP3", "-C", "0")
         got = {row["name"]: row for row in out["processors"][0]["members"]}
-        self.assertIsNone(got["CurrentThrottle"]["value"])
-        self.assertIn("does not fit", got["CurrentThrottle"]["reason"])
+        self.assertIsNone(got["ThermalThrottleLimit"]["value"])
+        self.assertIn("does not fit", got["ThermalThrottleLimit"]["reason"])
+
+    def test_a_boost_is_not_throttled(self):
+        """cpuinfo_max_freq leaves boosts out on some machines: nothing is above the highest."""
+        machine = self.machine()
+        machine[0].khz = 4700000
+        row = self.look_json(machine, lambda: None, "power")["processors"][0]
+        self.assertEqual((row["mhz"], row["max_mhz"], row["throttle_permille"]), (4700, 4000, 1000))
+        self.assertEqual(row["performance_permille"], 1880)
 
     def test_offline_is_parked(self):
         machine = self.machine(processors=1, possible=2)

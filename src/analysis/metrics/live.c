@@ -240,7 +240,7 @@ static void look_at_processors(struct metrics *m)
         struct prcb_processor *processor = &m->processors[m->processor_count];
 
         *processor = (struct prcb_processor){.size = sizeof(*processor)};
-        if (!prcb_processor_read(m->view, i, processor))
+        if (!prcb_processor_read(m->view, i, processor) && !(processor->flags & PRCB_CPU_ABSENT))
             m->processor_count++;
         m->orphan |= (processor->flags & PRCB_CPU_ORPHAN) != 0;
     }

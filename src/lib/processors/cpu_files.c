@@ -372,3 +372,14 @@ int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room
         return list_of_stat(fs, ret, room, ret_end);
     return result ? result : cpu_parse_list(fs->buffer, length, ret, room, ret_end);
 }
+
+void cpu_read_present(struct procfs *fs, bool *ret, uint32_t room)
+{
+    size_t length;
+    uint32_t end;
+
+    if (!procfs_read(fs, CPU_FOLDER "/present", &length) &&
+        !cpu_parse_list(fs->buffer, length, ret, room, &end))
+        return;
+    memset(ret, true, room * sizeof(*ret));
+}

@@ -107,6 +107,9 @@ int cpu_read_idle_driver(struct procfs *fs, char *ret);
 int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room,
                   uint32_t *ret_end);
 
+/* Sets ret[n] of each that is present; of all where the kernel or tree does not tell. */
+void cpu_read_present(struct procfs *fs, bool *ret, uint32_t room);
+
 /* Rows of /proc/interrupts that are no interrupts of their own: TLB shootdowns are function calls
  * (CAL), performance interrupts are NMIs; machine checks are exceptions, and polls for them; ERR
  * and MIS are totals of the system, though on one processor they look like a column. NULL at the

@@ -128,7 +128,7 @@ static int open_source(struct prcb_processors *v, const struct prcb_processors_o
 /* ---- facts ---- */
 
 struct fresh {
-    bool *online;
+    bool *online, *present;
     struct cpu_sysfs *sysfs;
 };
 
@@ -153,6 +153,7 @@ static void take_facts(struct prcb_processors *v, const struct fresh *fresh)
         uint64_t throttles = facts->sysfs.throttles;
 
         facts->online = fresh->online[i];
+        facts->absent = !fresh->present[i] && !fresh->online[i];
         keep_idle_states(&facts->sysfs, &fresh->sysfs[i]);
         /* An offline processor's files are gone or start again. */
         if (facts->sysfs.throttles < throttles)
@@ -207,13 +208,16 @@ static bool wants_idle_states(struct prcb_processors *v, uint32_t number)
 static int refresh_facts(struct prcb_processors *v, struct prcb_error *err)
 {
     struct fresh fresh = {calloc(v->count, sizeof(*fresh.online)),
+                          calloc(v->count, sizeof(*fresh.present)),
                           calloc(v->count, sizeof(*fresh.sysfs))};
     bool named_anew = idle_driver_changed(v);
     uint32_t end;
-    int result = fresh.online && fresh.sysfs ? 0 : -ENOMEM;
+    int result = fresh.online && fresh.present && fresh.sysfs ? 0 : -ENOMEM;
 
     if (!result)
         result = cpu_read_list(&v->fs, "online", fresh.online, v->count, &end);
+    if (!result)
+        cpu_read_present(&v->fs, fresh.present, v->count);
     for (uint32_t i = 0; !result && i < v->count; i++) {
         cpu_read_sysfs(&v->fs, i, &fresh.sysfs[i]);
         if (named_anew || wants_idle_states(v, i))
@@ -226,6 +230,7 @@ static int refresh_facts(struct prcb_processors *v, struct prcb_error *err)
         pthread_mutex_unlock(&v->lock);
     }
     free(fresh.online);
+    free(fresh.present);
     free(fresh.sysfs);
     if (result)
         return prcb_fail(err, result, "sys/devices/system/cpu/online: %s",
@@ -488,6 +493,7 @@ static void add_facts(const struct processor_facts *facts, struct prcb_processor
     ret->nominal_mhz = facts->sysfs.nominal_mhz;
     ret->throttles = facts->sysfs.throttles;
     ret->performance_permille = facts->performance_permille;
+    ret->flags |= facts->absent ? PRCB_CPU_ABSENT : 0;
     ret->present |= facts->has_performance ? PRCB_CPU_HAS_PERFORMANCE : 0;
 }
 

@@ -21,6 +21,7 @@
 struct processor_facts {
     struct cpu_sysfs sysfs;
     bool online;
+    bool absent; /* possible, not present */
     bool has_performance;
     uint32_t performance_permille;
 };

@@ -92,9 +92,13 @@ static struct power_value ratio(struct power_value mhz, struct power_value whole
     return whole.reason ? whole : share(mhz.value, whole.value, "a frequency of 0 is reported");
 }
 
+/* A processor above what cpufreq calls its highest frequency is not throttled. */
 struct power_value power_throttle(const struct power_state *s)
 {
-    return ratio(power_of(s, PROCESSOR_ROW_mhz), power_of(s, PROCESSOR_ROW_max_mhz));
+    struct power_value throttle =
+        ratio(power_of(s, PROCESSOR_ROW_mhz), power_of(s, PROCESSOR_ROW_max_mhz));
+
+    return !throttle.reason && throttle.value > PERMILLE ? have(PERMILLE) : throttle;
 }
 
 struct power_value power_limit(const struct power_state *s)

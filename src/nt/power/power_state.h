@@ -36,7 +36,7 @@ power_figure power_idle_since;  /* ns of CLOCK_MONOTONIC; while it is idle */
 power_figure power_busy;        /* permille of wall that was not idle */
 power_figure power_performance; /* permille of nominal */
 power_figure power_utility;     /* permille: busy x performance */
-power_figure power_throttle;    /* permille: present frequency of the highest */
+power_figure power_throttle;    /* permille: present frequency of the highest, at most 1000 */
 power_figure power_limit;       /* permille: highest allowed frequency of the highest */
 power_figure power_least;       /* permille: lowest allowed frequency of the highest */
 power_figure power_parked;      /* 0 or 1 */

@@ -5,7 +5,7 @@
 
 uint32_t cpu_samples_next(const struct cpu_samples *s, uint32_t number)
 {
-    while (number < s->count && !s->chosen[number])
+    while (number < s->count && (!s->chosen[number] || s->now[number].flags & PRCB_CPU_ABSENT))
         number++;
     return number;
 }

@@ -111,9 +111,9 @@ int cpu_samples_take(struct cpu_samples *s, struct prcb_error *err)
 {
     int result = prcb_processors_refresh(s->view, err);
 
-    for (uint32_t i = cpu_samples_next(s, 0); !result && i < s->count;
-         i = cpu_samples_next(s, i + 1))
-        result = read_one(s, i, err);
+    /* Also those that were absent: one may have been plugged in. */
+    for (uint32_t i = 0; !result && i < s->count; i++)
+        result = s->chosen[i] ? read_one(s, i, err) : 0;
     if (!result)
         s->now_ns = now_ns();
     return result;
@@ -154,7 +154,13 @@ static int first_look(const struct cli_command *command, const struct cpu_choice
     status = choose(command, choice->list, s);
     if (status != CLI_OK)
         return status;
-    return cpu_samples_start(s, &err) ? cli_error(command, "%s", err.text) : CLI_OK;
+    if (cpu_samples_start(s, &err))
+        return cli_error(command, "%s", err.text);
+    if (cpu_samples_next(s, 0) >= s->count)
+        return cli_usage_error(command,
+                               "-C '%s': no such processor is present (it may be plugged in)",
+                               choice->list ? choice->list : "all");
+    return CLI_OK;
 }
 
 int cpu_samples_open(const struct cli_command *command, const struct cpu_choice *choice,
