@@ -2006,6 +2006,33 @@ class Output(unittest.TestCase):
         self.assertTrue(report["cannot_say"])
         self.assertEqual(why("--brief", "--chain", "-a").returncode, 2)
 
+    @unittest.skipUnless(shutil.which("go"), "needs go, whose pprof reads profiles")
+    def test_pprof_sums_are_the_accounts(self):
+        """To the nanosecond, as Go's own pprof adds them up; the accounts' figures are in a comment.
+        The program's names are hostile."""
+        program = ("import threading, time; l = threading.Lock(); l.acquire()\n"
+                   "open('/proc/thread-self/comm', 'wb').write(b'a\\xff;\\x1b\\n')\n"
+                   "[threading.Thread(target=l.acquire, args=(True, 0.4)).start() for _ in range(3)]\n"
+                   "time.sleep(0.2)")
+        with tempfile.TemporaryDirectory() as folder:
+            for kind, unit, parts in (("wait", "off_cpu", ("ready", "wait")), ("run", "cpu", ("run",)),
+                                      ("lock", "off_cpu", ("lock",))):
+                path = os.path.join(folder, kind)
+                result = why("--pprof", kind, "-o", path, "--", sys.executable, "-c", program)
+                if "built without" in result.stderr:
+                    self.skipTest(result.stderr)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                raw = subprocess.run(["go", "tool", "pprof", "-raw", path], capture_output=True,
+                                     timeout=60, check=True).stdout.decode()
+                totals = {name: int(ns) for name, ns in re.findall(r"(\w+)_ns=(\d+)", raw)}
+                rows = re.findall(r"(?m)^ +(\d+): [\d ]+$", raw.split("Samples:")[1].split("Locations")[0])
+                self.assertEqual(sum(map(int, rows)), sum(totals[part] for part in parts), raw)
+                self.assertIn(f"PeriodType: {unit} nanoseconds", raw)
+                self.assertIn(" thread:[a" if kind == "run" else "cause:[", raw)
+                self.assertNotRegex(raw, r"[\x00-\x09\x0b-\x1f\x7f]")
+        self.assertEqual(why("--pprof", "x", "--", "true").returncode, 2)
+        self.assertEqual(why("--pprof", "wait", "--chain", "-p", "1").returncode, 2)
+
     def test_hostile_names_do_not_reach_the_terminal(self):
         folder = os.path.join("/tmp", f"prcb-why-{os.getpid()}-\x1b[31mred;\n\u202e")
         os.mkdir(folder)

@@ -25,6 +25,8 @@ struct total {
 struct process {
     pid_t pid;
     char comm[16];
+    uint64_t cgroup; /* of the first account; 0: not known */
+    bool first;      /* it has the process's first thread */
     uint64_t threads;
     /* Of threads whose accounts were given back. */
     uint64_t wall_ns, run_ns, ready_ns, wait_ns;

@@ -87,20 +87,29 @@ pid_t why_busiest(const struct why *w)
 
 static struct process *process_of(struct why *w, const struct prcb_account *a)
 {
+    bool by_name = w->source.by_name;
     pid_t pid = why_process_of(a);
-    struct process *process = table_find(&w->by_pid, (uint32_t)pid);
+    const struct table_slot *slot = NULL;
+    uint64_t key = (uint32_t)pid;
+    struct process *process;
 
-    if (!process) {
-        process = calloc(1, sizeof(*process));
-        if (!process || table_put(&w->by_pid, (uint32_t)pid, process)) {
-            free(process);
-            return NULL;
-        }
-        process->pid = pid;
-        process->next = w->processes;
-        w->processes = process;
-        memcpy(process->comm, pid ? a->comm : "kernel threads\0", sizeof(process->comm));
+    if (by_name)
+        key = table_mix(key, table_hash(a->comm, strnlen(a->comm, sizeof(a->comm))));
+    while ((slot = table_next(&w->by_pid, key, slot))) {
+        process = slot->item;
+        if (process->pid == pid && (!by_name || !strncmp(process->comm, a->comm, sizeof(a->comm))))
+            return process;
     }
+    process = calloc(1, sizeof(*process));
+    if (!process || table_put(&w->by_pid, key, process)) {
+        free(process);
+        return NULL;
+    }
+    process->pid = pid;
+    process->cgroup = a->present & PRCB_HAS_CGROUP ? a->cgroup : 0;
+    process->next = w->processes;
+    w->processes = process;
+    memcpy(process->comm, pid || by_name ? a->comm : "kernel threads\0", sizeof(process->comm));
     return process;
 }
 
@@ -121,6 +130,7 @@ static struct thread *thread_of(struct why *w, const struct prcb_account *a)
         return NULL;
     }
     thread->process->threads++;
+    thread->process->first |= a->tid == a->pid;
     thread->sibling_at = &thread->process->threads_here;
     thread->sibling = *thread->sibling_at;
     if (thread->sibling)
@@ -455,7 +465,8 @@ static int ask_again(struct why *w, struct thread *thread, const struct prcb_acc
 }
 
 /* If a thread still is in the same wait, nothing but the wait's length has changed. */
-static void keep(struct thread *thread, const struct prcb_account *a, bool same)
+static void keep(const struct why *w, struct thread *thread, const struct prcb_account *a,
+                 bool same)
 {
     if (same && why_is_wait(a)) {
         thread->last.open.ns = a->open.ns;
@@ -464,7 +475,7 @@ static void keep(struct thread *thread, const struct prcb_account *a, bool same)
         return;
     }
     thread->last = *a;
-    if (a->tid == a->pid && !(a->flags & PRCB_ACCOUNT_KTHREAD))
+    if (!w->source.by_name && a->tid == a->pid && !(a->flags & PRCB_ACCOUNT_KTHREAD))
         memcpy(thread->process->comm, a->comm, sizeof(thread->process->comm));
 }
 
@@ -497,7 +508,7 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
             why_give(thread, age - thread->given);
         thread->given = age > thread->given ? age : thread->given;
     }
-    keep(thread, a, same);
+    keep(w, thread, a, same);
     return result || !first ? result : take_early(w, a->key);
 }
 
@@ -801,6 +812,8 @@ static int make_process(const struct why *w, const struct process *process, stru
 
     *ret = (struct why_process){.pid = process->pid,
                                 .threads = process->threads,
+                                .cgroup = process->cgroup,
+                                .first = process->first,
                                 .doings = process->doings,
                                 .doing_count = process->doing_count};
     memcpy(ret->comm, process->comm, sizeof(ret->comm));

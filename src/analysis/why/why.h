@@ -47,6 +47,9 @@ struct why_source {
     bool (*still)(void *ctx, const struct prcb_account *a);
     void *ctx;
     uint64_t min_wait_ns; /* shorter ones are not asked for */
+    /* The report has a row for the threads of each process that had the same name when they were
+     * met first, instead of one a process; its comm is that name. */
+    bool by_name;
 };
 
 int why_open(const struct why_source *source, struct why **ret); /* 0 or -ENOMEM */
@@ -145,6 +148,8 @@ struct why_doing {
 struct why_process {
     pid_t pid;
     char comm[16];
+    uint64_t cgroup; /* of its first thread that was met; 0: not known */
+    bool first;      /* the process's first thread is among these */
     uint64_t threads, wall_ns, run_ns, ready_ns, wait_ns, idle_ns, known_ns;
     struct why_cause *causes; /* by time that is not idling, longest first */
     size_t cause_count;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Writes a profile for pprof. The whole message is never in memory: each of its rows is packed
- * alone, with the field's tag and length before it, and goes through zlib; so a message's parts
- * are written in any order and as often as they occur.
+ * Writes a recording as a profile for pprof.
  */
 #include <errno.h>
 
@@ -16,26 +14,17 @@
 #include <string.h>
 #include <time.h>
 
-#include <protobuf-c/protobuf-c.h>
 #include <sqlite3.h>
-#include <zlib.h>
 
 #include "offcpu.h"
-#include "pack.h"
-#include "profile.pb-c.h"
-
-/* Numbers of those of Profile's fields that are written one by one. */
-enum field { SAMPLE_TYPE = 1, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING };
+#include "pprof.h"
 
 #define TYPES 2 /* of samples: how many, and what they stand for; then one a cause of waiting */
 #define RESTS 8 /* reasons why there is no stack */
 
 struct profiling {
     const struct recording *recording;
-    FILE *out;
-    z_stream zip;
-    struct packer packer;
-    int64_t strings; /* how many were written */
+    struct pprof *out;
     int64_t key_thread, key_tid, key_pid;
     int64_t *thread_names;                             /* their texts; 0: not written yet */
     uint64_t *locations;                               /* of a stack, innermost first */
@@ -44,68 +33,14 @@ struct profiling {
     size_t cause_count, rest_count;
 };
 
-/* ---- bytes ----------------------------------------------------------------------- */
-
-static void squeeze(struct profiling *p, const void *bytes, size_t count, int flush)
-{
-    uint8_t chunk[4096];
-
-    p->zip.next_in = (z_const Bytef *)bytes;
-    p->zip.avail_in = (uInt)count;
-    do {
-        p->zip.next_out = chunk;
-        p->zip.avail_out = sizeof(chunk);
-        deflate(&p->zip, flush);
-        fwrite(chunk, 1, sizeof(chunk) - p->zip.avail_out, p->out);
-    } while (!p->zip.avail_out);
-}
-
-/* Writes a field of bytes: tag, length, content. */
-static void put_bytes(struct profiling *p, enum field field, const void *bytes, size_t count)
-{
-    uint8_t head[PACK_HEAD];
-
-    squeeze(p, head, pack_head(field, count, head), Z_NO_FLUSH);
-    squeeze(p, bytes, count, Z_NO_FLUSH);
-}
-
-static void put(struct profiling *p, enum field field, const ProtobufCMessage *message)
-{
-    size_t size;
-    const uint8_t *bytes = pack_message(&p->packer, message, &size);
-
-    if (bytes)
-        put_bytes(p, field, bytes, size);
-}
-
-/* Writes a text and returns its place. Equal texts may be written again. */
-static int64_t put_string(struct profiling *p, const char *text)
-{
-    char *clean = pack_text(text);
-
-    if (!clean) {
-        p->packer.failed = true;
-        return 0;
-    }
-    put_bytes(p, STRING, clean, strlen(clean));
-    free(clean);
-    return p->strings++;
-}
-
 /* ---- rows ------------------------------------------------------------------------ */
 
 static void put_functions(struct profiling *p)
 {
     const struct recording *r = p->recording;
 
-    for (size_t i = 0; i < r->function_count; i++) {
-        Perftools__Profiles__Function row = PERFTOOLS__PROFILES__FUNCTION__INIT;
-
-        row.id = i + 1;
-        row.name = row.system_name = put_string(p, r->functions[i].name);
-        row.filename = put_string(p, r->functions[i].file);
-        put(p, FUNCTION, &row.base);
-    }
+    for (size_t i = 0; i < r->function_count; i++)
+        pprof_function(p->out, i + 1, r->functions[i].name, r->functions[i].file);
 }
 
 static void put_mappings(struct profiling *p)
@@ -113,16 +48,15 @@ static void put_mappings(struct profiling *p)
     const struct recording *r = p->recording;
 
     for (size_t i = 0; i < r->map_count; i++) {
-        Perftools__Profiles__Mapping row = PERFTOOLS__PROFILES__MAPPING__INIT;
+        const struct pprof_mapping row = {
+            .start = r->maps[i].start,
+            .length = r->maps[i].length,
+            .file_offset = r->maps[i].file_offset,
+            .file = r->maps[i].file,
+            .build_id = r->maps[i].build_id,
+        };
 
-        row.id = i + 1;
-        row.memory_start = r->maps[i].start;
-        row.memory_limit = r->maps[i].start + r->maps[i].length;
-        row.file_offset = r->maps[i].file_offset;
-        row.filename = put_string(p, r->maps[i].file);
-        row.build_id = put_string(p, r->maps[i].build_id);
-        row.has_functions = true;
-        put(p, MAPPING, &row.base);
+        pprof_mapping(p->out, i + 1, &row);
     }
 }
 
@@ -131,27 +65,14 @@ static void put_locations(struct profiling *p)
     const struct recording *r = p->recording;
 
     for (size_t i = 0; i < r->stack_count; i++) {
-        Perftools__Profiles__Location row = PERFTOOLS__PROFILES__LOCATION__INIT;
-        Perftools__Profiles__Line line = PERFTOOLS__PROFILES__LINE__INIT, *lines[] = {&line};
+        const struct pprof_location row = {
+            .mapping = r->stacks[i].map == SIZE_MAX ? 0 : r->stacks[i].map + 1,
+            .address = r->stacks[i].address,
+            .function = r->stacks[i].function == SIZE_MAX ? 0 : r->stacks[i].function + 1,
+        };
 
-        row.id = i + 1;
-        row.mapping_id = r->stacks[i].map == SIZE_MAX ? 0 : r->stacks[i].map + 1;
-        row.address = r->stacks[i].address;
-        if (r->stacks[i].function != SIZE_MAX) {
-            line.function_id = r->stacks[i].function + 1;
-            row.n_line = 1;
-            row.line = lines;
-        }
-        put(p, LOCATION, &row.base);
+        pprof_location(p->out, i + 1, &row);
     }
-}
-
-static void set_label(Perftools__Profiles__Label *label, int64_t key, int64_t text, int64_t number)
-{
-    perftools__profiles__label__init(label);
-    label->key = key;
-    label->str = text;
-    label->num = number;
 }
 
 /* Writes a stack of a thread with its values; rest: the number, from 1, of the reason why there
@@ -159,27 +80,25 @@ static void set_label(Perftools__Profiles__Label *label, int64_t key, int64_t te
 static int put_stack(struct profiling *p, size_t thread, size_t stack, size_t rest, int64_t *values)
 {
     const struct recording *r = p->recording;
-    Perftools__Profiles__Sample row = PERFTOOLS__PROFILES__SAMPLE__INIT;
-    Perftools__Profiles__Label labels[3], *places[] = {&labels[0], &labels[1], &labels[2]};
+    struct pprof_label labels[3];
+    struct pprof_sample row = {.locations = p->locations,
+                               .values = values,
+                               .value_count = TYPES + p->cause_count,
+                               .labels = labels};
 
     for (; stack != SIZE_MAX; stack = r->stacks[stack].caller_index)
-        p->locations[row.n_location_id++] = stack + 1;
+        p->locations[row.location_count++] = stack + 1;
     if (rest)
-        p->locations[row.n_location_id++] = r->stack_count + rest;
-    row.location_id = p->locations;
-    row.n_value = TYPES + p->cause_count;
-    row.value = values;
+        p->locations[row.location_count++] = r->stack_count + rest;
     if (thread != SIZE_MAX) {
         if (!p->thread_names[thread])
-            p->thread_names[thread] = put_string(p, r->threads[thread].name);
-        set_label(&labels[0], p->key_thread, p->thread_names[thread], 0);
-        set_label(&labels[1], p->key_tid, 0, r->threads[thread].tid);
-        set_label(&labels[2], p->key_pid, 0, r->threads[thread].pid);
-        row.n_label = 3;
-        row.label = places;
+            p->thread_names[thread] = pprof_string(p->out, r->threads[thread].name);
+        labels[0] = (struct pprof_label){p->key_thread, p->thread_names[thread], 0};
+        labels[1] = (struct pprof_label){p->key_tid, 0, r->threads[thread].tid};
+        labels[2] = (struct pprof_label){p->key_pid, 0, r->threads[thread].pid};
+        row.label_count = 3;
     }
-    put(p, SAMPLE, &row.base);
-    return p->packer.failed ? -ENOMEM : 0;
+    return pprof_sample(p->out, &row);
 }
 
 static int put_sample(sqlite3_stmt *statement, void *ctx)
@@ -226,26 +145,11 @@ static int put_waits(struct profiling *p)
 static void put_rests(struct profiling *p)
 {
     for (size_t i = 0; i < p->rest_count; i++) {
-        Perftools__Profiles__Function function = PERFTOOLS__PROFILES__FUNCTION__INIT;
-        Perftools__Profiles__Location row = PERFTOOLS__PROFILES__LOCATION__INIT;
-        Perftools__Profiles__Line line = PERFTOOLS__PROFILES__LINE__INIT, *lines[] = {&line};
+        const struct pprof_location row = {.function = p->recording->function_count + i + 1};
 
-        function.id = line.function_id = p->recording->function_count + i + 1;
-        function.name = function.system_name = put_string(p, p->rests[i]);
-        put(p, FUNCTION, &function.base);
-        row.id = p->recording->stack_count + i + 1;
-        row.n_line = 1;
-        row.line = lines;
-        put(p, LOCATION, &row.base);
+        pprof_function(p->out, row.function, p->rests[i], "");
+        pprof_location(p->out, p->recording->stack_count + i + 1, &row);
     }
-}
-
-static void set_type(struct profiling *p, Perftools__Profiles__ValueType *type, const char *name,
-                     const char *unit)
-{
-    perftools__profiles__value_type__init(type);
-    type->type = put_string(p, name);
-    type->unit = put_string(p, unit);
 }
 
 /* Returns when the recording was begun: seconds since 1970, from the fact in words. */
@@ -261,68 +165,59 @@ static int64_t started(const struct recording *r)
     return seconds;
 }
 
-/* Writes the fields that are not lists as a message of their own: parts of a message that are
- * written one behind the other are one message. */
-static void put_head(struct profiling *p, const Perftools__Profiles__ValueType *type)
+static void put_head(struct profiling *p, const struct pprof_type *type)
 {
     const struct recording *r = p->recording;
-    Perftools__Profiles__Profile head = PERFTOOLS__PROFILES__PROFILE__INIT;
-    Perftools__Profiles__ValueType period = *type;
     char *hz = recording_fact(r, "frequency"), *each = recording_fact(r, "period");
-    const uint8_t *bytes;
-    size_t size;
+    struct pprof_head head = {.time_ns = started(r) * 1000000000,
+                              .duration_ns = (int64_t)(r->end_ns - r->start_ns),
+                              .type = *type};
 
-    head.time_nanos = started(r) * 1000000000;
-    head.duration_nanos = (int64_t)(r->end_ns - r->start_ns);
-    head.default_sample_type = type->type;
-    head.period_type = &period;
     if (each)
         head.period = atoll(each);
     else if (hz && atoll(hz) > 0)
         head.period = 1000000000 / atoll(hz);
-    bytes = pack_message(&p->packer, &head.base, &size);
-    if (bytes)
-        squeeze(p, bytes, size, Z_NO_FLUSH);
+    pprof_head(p->out, &head);
     free(hz);
     free(each);
 }
 
+static void put_types(struct profiling *p)
+{
+    char *event = recording_fact(p->recording, "event");
+    bool clock = recording_counts_ns(p->recording);
+    struct pprof_type weight;
+
+    pprof_type(p->out, "samples", "count");
+    weight = pprof_type(p->out,
+                        clock   ? "cpu"
+                        : event ? event
+                                : "events",
+                        clock ? "nanoseconds" : "count");
+    free(event);
+    for (size_t i = 0; i < p->cause_count; i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "wait%s%s", *p->causes[i] ? "_" : "", p->causes[i]);
+        pprof_type(p->out, name, "nanoseconds");
+    }
+    put_head(p, &weight);
+}
+
 static int put_all(struct profiling *p, struct prcb_error *err)
 {
-    const struct recording *r = p->recording;
-    char *event = recording_fact(r, "event");
-    bool clock = recording_counts_ns(r);
-    Perftools__Profiles__ValueType types[TYPES];
     int result;
 
     for (size_t i = 0; i < p->offcpu.count; i++)
         number_of(p->causes, &p->cause_count, PRCB_CAUSE_MAX, p->offcpu.rows[i].cause);
-    put_string(p, "");
-    set_type(p, &types[0], "samples", "count");
-    set_type(p, &types[1],
-             clock   ? "cpu"
-             : event ? event
-                     : "events",
-             clock ? "nanoseconds" : "count");
-    free(event);
-    put(p, SAMPLE_TYPE, &types[0].base);
-    put(p, SAMPLE_TYPE, &types[1].base);
-    for (size_t i = 0; i < p->cause_count; i++) {
-        Perftools__Profiles__ValueType wait;
-        char name[64];
-
-        snprintf(name, sizeof(name), "wait%s%s", *p->causes[i] ? "_" : "", p->causes[i]);
-        set_type(p, &wait, name, "nanoseconds");
-        put(p, SAMPLE_TYPE, &wait.base);
-    }
-    put_head(p, &types[1]);
-    p->key_thread = put_string(p, "thread");
-    p->key_tid = put_string(p, "tid");
-    p->key_pid = put_string(p, "pid");
+    put_types(p);
+    p->key_thread = pprof_string(p->out, "thread");
+    p->key_tid = pprof_string(p->out, "tid");
+    p->key_pid = pprof_string(p->out, "pid");
     put_mappings(p);
     put_functions(p);
     put_locations(p);
-    result = recording_query(r,
+    result = recording_query(p->recording,
                              "SELECT thread, stack, count(*), sum(weight) FROM samples "
                              "GROUP BY thread, stack",
                              put_sample, p, err);
@@ -334,14 +229,12 @@ static int put_all(struct profiling *p, struct prcb_error *err)
 
 int export_pprof(const struct recording *recording, FILE *out, struct prcb_error *err)
 {
-    struct profiling p = {.recording = recording, .out = out};
+    struct profiling p = {.recording = recording};
     int result = 0;
 
     p.thread_names = calloc(recording->thread_count + 1, sizeof(*p.thread_names));
     p.locations = malloc((recording->stack_count + 2) * sizeof(*p.locations));
-    if (!p.thread_names || !p.locations ||
-        deflateInit2(&p.zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16 /* gzip */, 8,
-                     Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (!p.thread_names || !p.locations || pprof_open(out, &p.out)) {
         free(p.thread_names);
         free(p.locations);
         return prcb_fail(err, -ENOMEM, "out of memory");
@@ -350,12 +243,9 @@ int export_pprof(const struct recording *recording, FILE *out, struct prcb_error
         result = offcpu_make(recording, &p.offcpu, err);
     if (!result)
         result = put_all(&p, err);
-    if (!result && p.packer.failed)
+    if (pprof_close(p.out) && !result)
         result = prcb_fail(err, -ENOMEM, "out of memory");
-    squeeze(&p, "", 0, Z_FINISH);
-    deflateEnd(&p.zip);
     offcpu_free(&p.offcpu);
-    free(p.packer.bytes);
     free(p.thread_names);
     free(p.locations);
     return result;

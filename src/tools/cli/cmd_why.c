@@ -26,6 +26,7 @@
 #include "around.h"
 #include "misses.h"
 #include "whom_words.h"
+#include "why_pprof.h"
 #include "why_report.h"
 #include "why_symbols.h"
 
@@ -34,12 +35,13 @@
 #define FOR_NS         5000000000u /* of targets that run already */
 #define AROUND_NS      200000000u  /* between two looks at cgroups */
 
-enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED, WHY_BRIEF };
+enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED, WHY_BRIEF, WHY_PPROF };
 
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
     bool idle, native, no_whom, chain, no_objects, owners, objects;
     uint64_t top, top_stacks, budget, min_us;
+    enum why_profile profile;
 };
 
 struct run {
@@ -61,6 +63,21 @@ struct run {
     int child_status;
 };
 
+static int take_pprof(struct cli_parser *parser, void *target)
+{
+    static const char *const names[] = {"wait", "lock", "run"}; /* enum why_profile */
+    struct options *options = target;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        if (!strcmp(parser->value, names[i])) {
+            options->profile = (enum why_profile)i;
+            return cli_take_form(parser, &options->targets.form);
+        }
+    }
+    return cli_usage_error(parser->command, "--pprof '%s': must be wait, lock or run",
+                           parser->value);
+}
+
 #define AT(member) .at = offsetof(struct options, member)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
@@ -74,6 +91,9 @@ static const struct cli_option option_rows[] = {
                        "it cannot say", .take = cli_take_form, AT(targets.form), .min = WHY_BRIEF},
     {0, "folded", NULL, "folded stacks for flame graphs; the number is nanoseconds",
      .take = cli_take_form, AT(targets.form), .min = WHY_FOLDED},
+    {0, "pprof", "KIND", "a profile for pprof, of exact nanoseconds: wait (all but running), lock (of these\n"
+                         "waits for locks, none that idles by design), or run", .take = take_pprof, .min = WHY_PPROF,
+     .choices = "wait lock run"},
     {0, "chain", NULL, "which thread waits for which now: mutexes, their holders, what these wait for,\n"
                        "deadlocks; at one moment, after --for (default 0.1 s)", AT(chain)},
     {0, "owners", NULL, "say who held the kernel's own locks, too: attaches programs to them", AT(owners)},
@@ -108,6 +128,16 @@ static int check(const struct cli_command *self, struct stat_options *targets)
                                "no target: give a process's number or name, a cgroup, -a, or a "
                                "command behind --; see prcb why --help");
     return stat_options_check_all(self, targets, "includes");
+}
+
+static int check_pprof(const struct cli_command *self, const struct options *options)
+{
+    if (!why_has_pprof())
+        return cli_usage_error(self, "this prcb was built without protobuf-c or zlib, which "
+                                     "--pprof needs (meson option 'pprof')");
+    if (!options->targets.output && isatty(STDOUT_FILENO))
+        return cli_usage_error(self, "a profile is nothing for a terminal: give -o FILE");
+    return CLI_OK;
 }
 
 /* A word that is not behind "--" names what runs; options may follow. If nothing is called so it
@@ -153,7 +183,8 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
     ret->targets.follow = PRCB_FOLLOW_ALL;
     if (parser.index < argc && !parser.dashes && take_word(&parser, ret, ret_status))
         return -1;
-    ret->objects = !ret->no_objects || ret->chain;
+    ret->objects = (!ret->no_objects && ret->targets.form.number != WHY_PPROF) || ret->chain;
+    ret->no_whom |= ret->targets.form.number == WHY_PPROF;
     if (parser.index < argc)
         ret->targets.command = argv + parser.index;
     else if (parser.dashes) {
@@ -169,8 +200,10 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
         ret->targets.for_ns = FOR_NS;
     *ret_status = check(self, &ret->targets);
     if (*ret_status == CLI_OK && ret->chain && ret->targets.form.number >= WHY_FOLDED)
-        *ret_status = cli_usage_error(self, "--chain has no folded stacks and no brief form: use "
-                                            "--json or text");
+        *ret_status = cli_usage_error(self, "--chain has no folded stacks, no profile and no brief "
+                                            "form: use --json or text");
+    if (*ret_status == CLI_OK && ret->targets.form.number == WHY_PPROF)
+        *ret_status = check_pprof(self, ret);
     return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
@@ -415,6 +448,14 @@ static int report(struct run *run)
 
     if (result)
         return result;
+    if (run->options->targets.form.number == WHY_PPROF) {
+        const struct why_pprof profile = {&report, run->options->profile, run->now - run->start};
+
+        result = why_write_pprof(run->output.stream, &profile);
+        misses_write(stderr, "prcb why: ", next_program, run->session, "some waits may be missing");
+        why_report_deinit(&report);
+        return result;
+    }
     output.accounts = accounts;
     prcb_session_status(run->session, &status);
     prcb_stacks_status(looks_stacks(run->looks), &stacks);
@@ -579,7 +620,9 @@ static int open_all(struct run *run, struct prcb_error *err)
                  (run->options->objects ? PRCB_OPEN_OBJECTS : 0) |
                  (run->options->owners ? PRCB_OPEN_OWNERS : 0),
     };
-    struct why_source source = {.read = looks_read, .min_wait_ns = run->options->min_us * 1000};
+    struct why_source source = {.read = looks_read,
+                                .min_wait_ns = run->options->min_us * 1000,
+                                .by_name = run->options->targets.form.number == WHY_PPROF};
     int result = stat_targets_open(&how, &run->options->targets, &run->session, err);
 
     if (run->options->targets.verbose)
