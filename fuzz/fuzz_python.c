@@ -22,8 +22,10 @@ static bool fetch(void *ctx, uint64_t address, unsigned char *to)
     const struct input *input = ctx;
     size_t at = (size_t)(address / MEMORY_PAGE * 512 % input->size);
 
-    for (size_t i = 0; i < MEMORY_PAGE; i++)
-        to[i] = input->data[(at + i) % input->size];
+    for (size_t i = 0, step; i < MEMORY_PAGE; i += step, at = 0) {
+        step = input->size - at < MEMORY_PAGE - i ? input->size - at : MEMORY_PAGE - i;
+        memcpy(to + i, input->data + at, step);
+    }
     return true;
 }
 

@@ -118,6 +118,11 @@ struct prcb_stacks_status {
     uint64_t cpu_ns;     /* processor time of the children that read and unwind */
     uint64_t
         unanswered; /* questions to processes, for memory and files, without an answer in time */
+    uint64_t interpreted;   /* waits of interpreters' threads whose frames were read to the last */
+    uint64_t uninterpreted; /* and of which not, or the thread ran meanwhile */
+    const char *unread;     /* what was not read of an interpreter met last, and what makes it
+                               readable; NULL: nothing. Until prcb_stacks_close */
+    int32_t unread_pid;     /* whose */
 };
 PRCB_API int prcb_stacks_status(struct prcb_stacks *s, struct prcb_stacks_status *ret);
 

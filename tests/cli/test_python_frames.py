@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -38,10 +39,14 @@ def python_frames(part):
                  for frame in part["frames"] if "line" in frame)
 
 
-def stacks_of(pid, *options):
+def report_of(pid, *options):
     result = subprocess.run([PRCB, "why", "-j", "-p", str(pid), "--for", "0.3", *options],
                             capture_output=True, text=True, timeout=60, check=True)
-    report = json.loads(result.stdout)
+    return json.loads(result.stdout)
+
+
+def stacks_of(pid, *options):
+    report = report_of(pid, *options)
     return [part for row in report["processes"] if row["pid"] == pid
             for cause in row["causes"] for part in cause["stacks"] if part.get("frames")]
 
@@ -71,6 +76,21 @@ class Frames(unittest.TestCase):
         process, witness = self.waiter(sys.executable, "fork")
         child = int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text("ascii"))
         self.check(child, witness)
+
+    def test_share(self):
+        process, witness = self.waiter(sys.executable)
+        reader = report_of(process.pid)["reader"]
+        self.assertGreaterEqual(reader["interpreted"], len(witness))
+        self.assertEqual((reader["uninterpreted"], reader["unread"]), (0, None))
+
+    @unittest.skipUnless(shutil.which("node"), "needs node")
+    def test_what_makes_it_readable(self):
+        process = subprocess.Popen(["node", "-e", "console.log(1); setInterval(() => {}, 1000000)"],
+                                   stdout=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        process.stdout.readline()
+        self.assertIn("--perf-basic-prof", report_of(process.pid)["reader"]["unread"])
 
     def test_native(self):
         process, _ = self.waiter(sys.executable)

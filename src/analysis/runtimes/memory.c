@@ -53,7 +53,7 @@ static bool fetch(struct memory *m, uint64_t address, unsigned char *to)
 {
     if (m->fetch)
         return m->fetch(m->ctx, address, to);
-    return address <= INT64_MAX && is_at_hand(m, address) &&
+    return m->mem >= 0 && address <= INT64_MAX && is_at_hand(m, address) &&
            pread(m->mem, to, MEMORY_PAGE, (off_t)address) == MEMORY_PAGE;
 }
 

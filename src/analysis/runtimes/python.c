@@ -66,7 +66,9 @@ static int take_said(struct python *p, const struct python_said *said)
         memcpy((char *)&p->layout + said->member, &(uint32_t){(uint32_t)value}, sizeof(uint32_t));
     }
     p->layout.compact = p->layout.ascii + 16; /* utf8_length, utf8: PyCompactUnicodeObject */
-    if (words[2]) {                           /* free-threaded */
+    if (words[2] && p->layout.minor > 13)     /* each thread has bytecode of its own there */
+        return -ENOTSUP;
+    if (words[2]) { /* free-threaded */
         p->layout.kind_shift = 8;
         p->layout.gil_holder += 8;
         p->layout.gil_locked += 8;
@@ -251,8 +253,10 @@ static void read_python(void *state, const struct runtime_process *process,
     const struct python_layout *l = &p->layout;
     uint32_t bytes = 8;
 
-    if (own)
-        say_lock(p, thread->tid, ret);
+    if (!own)
+        return;
+    say_lock(p, thread->tid, ret);
+    runtime_set_state(ret, RUNTIME_PARTLY);
     for (size_t i = 0; i < 4; i++) {
         uint32_t member = (uint32_t[]){l->back, l->code, l->instruction,
                                        l->owner == PYTHON_ABSENT ? 0 : l->owner}[i];
@@ -266,10 +270,10 @@ static void read_python(void *state, const struct runtime_process *process,
 
         if (!memory_read(p->memory, at, frame, bytes) || !say_frame(p, frame, ret) ||
             !python_said_in(frame, l->back, &at)) {
-            runtime_unread(ret, "CPython: a frame could not be read");
             return;
         }
     }
+    runtime_set_state(ret, at ? RUNTIME_PARTLY : RUNTIME_COMPLETE);
 }
 
 const struct runtime runtime_python = {

@@ -83,6 +83,16 @@ static const struct python_layout layouts[] = {
      .cframe = NONE,
      .gil_holder = 8,
      .gil_locked = 16},
+    {/* 3.14: the same */
+     .minor = 14,
+     .version = NONE,
+     .entry = PYTHON_SHIM,
+     .lines = PYTHON_LOCATIONS,
+     .kind_shift = 16,
+     .shim = 3,
+     .cframe = NONE,
+     .gil_holder = 8,
+     .gil_locked = 16},
 };
 
 #define SAID(member, word)                                                                         \
@@ -119,6 +129,35 @@ static const struct python_said said_13[] = {
     {0, 0},
 };
 
+/* Source: struct _Py_DebugOffsets in Include/internal/pycore_debug_offsets.h of 3.14. */
+static const struct python_said said_14[] = {
+    SAID(interpreters, 5),
+    SAID(next_interpreter, 8),
+    SAID(threads, 9),
+    SAID(gil_pointer, 15),
+    SAID(previous_thread, 23),
+    SAID(next_thread, 24),
+    SAID(frame, 26),
+    SAID(pthread, 27),
+    SAID(native_id, 28),
+    SAID(back, 32),
+    SAID(code, 33),
+    SAID(instruction, 34),
+    SAID(owner, 36),
+    SAID(filename, 40),
+    SAID(name, 41),
+    SAID(qualname, 42),
+    SAID(lines_at, 43),
+    SAID(first_line, 44),
+    SAID(bytecode, 48),
+    SAID(bytes_size, 75),
+    SAID(bytes_at, 76),
+    SAID(text_state, 78),
+    SAID(text_length, 79),
+    SAID(ascii, 80),
+    {0, 0},
+};
+
 const struct python_layout *python_layout_of(uint32_t minor)
 {
     for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++) {
@@ -130,5 +169,5 @@ const struct python_layout *python_layout_of(uint32_t minor)
 
 const struct python_said *python_said_of(uint32_t minor)
 {
-    return minor == 13 ? said_13 : NULL;
+    return minor == 13 ? said_13 : minor == 14 ? said_14 : NULL;
 }

@@ -9,8 +9,32 @@
 
 #define GROUPS_MOST 256
 
+/* Runtimes without a reader: the step that makes their functions readable. */
+static const char *const java_symbols[] = {"gHotSpotVMStructs", NULL};
+static const struct runtime runtime_java = {
+    .name = "JVM",
+    .symbols = java_symbols,
+    .step = "functions of Java that are compiled have names after: jcmd PID Compiler.perfmap",
+};
+static const char *const node_symbols[] = {"v8dbg_class_JSFunction__shared__SharedFunctionInfo",
+                                           NULL};
+static const struct runtime runtime_node = {
+    .name = "V8",
+    .symbols = node_symbols,
+    .step = "functions of JavaScript have names if the program is started with --perf-basic-prof",
+};
+static const char *const ruby_symbols[] = {"ruby_current_vm_ptr", NULL};
+static const struct runtime runtime_ruby = {
+    .name = "Ruby",
+    .symbols = ruby_symbols,
+    .step = "functions of Ruby are not read",
+};
+
 static const struct runtime *const rows[] = {
     &runtime_python,
+    &runtime_java,
+    &runtime_node,
+    &runtime_ruby,
 };
 #define ROWS (sizeof(rows) / sizeof(*rows))
 
@@ -79,6 +103,11 @@ void runtime_end_group(struct runtime_frames *frames)
         frames->ends[frames->groups++] = frames->answer->count;
 }
 
+void runtime_set_state(struct runtime_frames *frames, enum runtime_state state)
+{
+    frames->answer->state = state;
+}
+
 void runtime_lock(struct runtime_frames *frames, uint64_t at, uint32_t number)
 {
     frames->answer->lock_at = at;
@@ -108,7 +137,7 @@ void runtimes_close(struct runtimes *r)
     if (!r)
         return;
     for (size_t i = 0; i < ROWS; i++) {
-        if (r->found[i].opened && !r->found[i].error)
+        if (r->found[i].opened && !r->found[i].error && r->found[i].row->close)
             r->found[i].row->close(r->found[i].state);
     }
     memory_deinit(&r->memory);
@@ -236,6 +265,7 @@ void runtimes_set_memory(struct runtimes *r, int mem, int pagemap)
 static void begin_answer(struct runtime_answer *answer)
 {
     answer->count = 0;
+    answer->state = RUNTIME_NONE;
     answer->lock_at = 0;
     answer->lock_number = 0;
     answer->text_used = 1; /* offset 0: none */
@@ -245,6 +275,8 @@ static void begin_answer(struct runtime_answer *answer)
 static bool open_found(struct found *found)
 {
     if (!found->row)
+        return false;
+    if (!found->row->open)
         return false;
     if (!found->opened) {
         found->error = found->row->open(&found->process, &found->state);
@@ -260,8 +292,6 @@ void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
 {
     begin_answer(ret);
     r->read = NULL;
-    if (r->memory.mem < 0 && !r->memory.fetch)
-        return;
     memory_begin(&r->memory);
     for (size_t i = 0; i < ROWS && !r->read; i++) {
         struct found *found = &r->found[i];
@@ -269,9 +299,11 @@ void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
         r->frames = (struct runtime_frames){.answer = ret};
         if (open_found(found))
             found->row->read(found->state, &found->process, thread, &r->frames);
+        else if (found->row && found->row->step)
+            runtime_unread(&r->frames, found->row->step);
         else if (found->row && found->error == -ENOTSUP)
-            snprintf(ret->unread, sizeof(ret->unread), "%s: this version is not known",
-                     found->row->name);
+            snprintf(ret->unread, sizeof(ret->unread),
+                     "functions of %s are not read: version of %s", found->row->name, found->file);
         runtime_end_group(&r->frames);
         r->read = ret->count ? found : NULL;
     }

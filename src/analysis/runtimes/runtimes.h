@@ -13,7 +13,9 @@
  *     says the interpreter's frames by runtime_put(), innermost first, and runtime_end_group()
  *     behind those that one call of the interpreter's own function (`replaces`) executes. Groups
  *     take the places of these functions in the machine's stack, in order.
- *   - What it cannot read it says by runtime_unread(), with the one step that makes it readable.
+ *   - It says by runtime_set_state() whether the thread is one of its own and all was read; what it
+ *     cannot read it says by runtime_unread(), with the one step that makes it readable.
+ *   - A runtime that has no reader yet is a row with that step alone.
  *   - A fuzz target in fuzz/ (fuzz_python.c is the model), a test beside the runtime's own witness
  *     (tests/cli/test_python_frames.py), a line in docs/interpreters.md.
  *
@@ -39,7 +41,13 @@
 #define RUNTIME_FRAMES  1024
 #define RUNTIME_TEXT    (64u << 10) /* bytes of names and files of one stack */
 #define RUNTIME_NAME    512         /* of one, with its end */
-#define RUNTIME_UNREAD  128
+#define RUNTIME_UNREAD  160
+
+enum runtime_state {
+    RUNTIME_NONE,     /* the thread is none of a runtime's that is read */
+    RUNTIME_COMPLETE, /* all of its frames are there */
+    RUNTIME_PARTLY,
+};
 
 /* A frame of an interpreter. function, file: offsets in the answer's text. */
 struct runtime_frame {
@@ -52,6 +60,7 @@ struct runtime_frame {
 /* What was found of one thread. */
 struct runtime_answer {
     uint32_t count, text_used;
+    uint32_t state; /* enum runtime_state */
     /* The runtime's lock: where a pointer to its holder is, an int behind it that is 0 while nobody
      * holds it, and how far behind the pointer the holder's thread number lies. 0: it has none. */
     uint64_t lock_at;
@@ -84,6 +93,7 @@ struct runtime {
     const char *name;
     const char *const *symbols;  /* NULL ends them; at most RUNTIME_SYMBOLS */
     const char *const *replaces; /* functions of the machine's stack; the first is symbols[1] */
+    const char *step;            /* it has no reader: what makes its names readable; else NULL */
     /* 0; -ENOTSUP: this version is not known, which read() says. */
     int (*open)(const struct runtime_process *process, void **ret_state);
     void (*close)(void *state);
@@ -95,6 +105,7 @@ struct runtime {
 bool runtime_put(struct runtime_frames *frames, const char *function, const char *file,
                  uint32_t line);
 void runtime_end_group(struct runtime_frames *frames);
+void runtime_set_state(struct runtime_frames *frames, enum runtime_state state);
 void runtime_lock(struct runtime_frames *frames, uint64_t at, uint32_t number);
 void runtime_unread(struct runtime_frames *frames, const char *what);
 

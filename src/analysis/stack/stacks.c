@@ -792,6 +792,29 @@ static int fit_image(struct prcb_stacks *s, pid_t pid, struct process **process)
     return result ? result : -EAGAIN;
 }
 
+/* Whether an interpreter's frames are of the wait, if there are any, and counts what is known of
+ * them. */
+static int note_runtime(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
+                        const struct process *process)
+{
+    const struct runtime_answer *runtime = unwinder_runtime(s->unwinder);
+    int result = 0;
+
+    if (runtime->unread[0] && !process->files.has_list) {
+        s->status.unread = keep_text(s, runtime->unread);
+        s->status.unread_pid = process->pid;
+    }
+    if (runtime->state == RUNTIME_NONE)
+        return 0;
+    if (!(a->present & PRCB_HAS_REGISTERS))
+        result = has_not_moved(a, &unwinder_frozen(s->unwinder)->at);
+    if (!result)
+        result = proves(t, a);
+    s->status.interpreted += !result && runtime->state == RUNTIME_COMPLETE;
+    s->status.uninterpreted += result || runtime->state == RUNTIME_PARTLY;
+    return result;
+}
+
 static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
                      struct found *found)
 {
@@ -820,10 +843,8 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
         if (!result)
             result = unwinder_unwind(s->unwinder, (unsigned)(process - s->processes), own,
                                      addresses, &count, &end);
-        if (!result && own && !(a->present & PRCB_HAS_REGISTERS))
-            result = has_not_moved(a, &unwinder_frozen(s->unwinder)->at);
         if (!result && own)
-            result = proves(t, a);
+            result = note_runtime(s, t, a, process);
         if (result == -ESTALE || (!result && end == STACK_BROKEN && may_reload(process) &&
                                   is_elsewhere(process, addresses, count))) {
             result = load(s, process, a->pid, process->identity);

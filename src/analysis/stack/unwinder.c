@@ -441,6 +441,7 @@ static void take_runtime(struct unwinder *u, size_t frames)
     own->count = said->count <= RUNTIME_FRAMES ? said->count : 0;
     own->text_used = said->text_used <= RUNTIME_TEXT ? said->text_used : 0;
     own->lock_at = said->lock_at;
+    own->state = said->state <= RUNTIME_PARTLY ? said->state : RUNTIME_NONE;
     own->lock_number = said->lock_number;
     memcpy(own->unread, said->unread, sizeof(own->unread));
     memcpy(own->frames, said->frames, own->count * sizeof(*own->frames));
@@ -472,6 +473,7 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, uint64_t *ret
 
     u->runtime.count = 0;
     u->runtime.lock_at = 0;
+    u->runtime.state = RUNTIME_NONE;
     u->runtime.unread[0] = '\0';
     result = ask_child(u, 0, &ask, &answer);
     if (result)

@@ -16,6 +16,7 @@
 #define QUIET_PART     400               /* and while no account changes in so many, */
 #define QUIET_NS       (500 * NS_PER_MS) /* but looks again within this */
 #define BUDGET_NS      (500 * NS_PER_MS) /* of processor time: at once, and then by share */
+#define PEEK_NS        NS_PER_MS /* ... at chosen waits of interpreters' threads: see looks_next */
 #define READ_NS        (200 * NS_PER_MS) /* for how long a look reads stacks: others may be due */
 #define ROOM_PART      4                 /* accounts of ended threads go back at this share */
 #define WALK_TRIES     50
@@ -42,6 +43,7 @@ struct looks {
     struct prcb_stacks *stacks;
     struct objects *objects; /* NULL: nobody asks */
     uint64_t percent, start, now, next;
+    uint64_t peek;          /* when chosen waits are read next; UINT64_MAX: with the next look */
     uint64_t own_ns;        /* processor time of the looks before, */
     uint64_t own_at;        /* and of the thread when this one began */
     bool spent;             /* so is the budget, for this look */
@@ -79,6 +81,7 @@ int looks_open(struct prcb *session, uint64_t percent, bool native, struct looks
     l->session = session;
     l->percent = percent;
     l->start = l->now = l->next = now_ns();
+    l->peek = UINT64_MAX;
     *ret = l;
     return 0;
 }
@@ -320,6 +323,28 @@ static int give_back(struct looks *l, const struct looks_fns *fns, struct prcb_e
     return result;
 }
 
+/* Whether an interpreter was met. What a thread of it runs can be read only while its wait lasts:
+ * chosen waits have to be seen sooner than the next look. */
+static bool is_prompt(const struct looks *l)
+{
+    struct prcb_stacks_status status = {.size = sizeof(status)};
+
+    return !l->no_chosen && l->fns && l->fns->chosen && !l->spent &&
+           !prcb_stacks_status(l->stacks, &status) && status.interpreted + status.uninterpreted;
+}
+
+/* Between two looks: reads the waits that were chosen since, and no account. */
+static int peek(struct looks *l, bool *ret_ended, struct prcb_error *err)
+{
+    int result = read_chosen(l, err);
+
+    l->own_ns += now_by(CLOCK_THREAD_CPUTIME_ID) - l->own_at;
+    l->peek = now_ns() + PEEK_NS;
+    if (!result)
+        *ret_ended = l->ended;
+    return result;
+}
+
 /* The cost of a look is its processor time, not its duration. It may wait for the child:
  * otherwise a user with a program that takes long to read would choose when the next look is. */
 int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
@@ -337,6 +362,8 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
     l->read_ns = 0;
     l->spent = false;
     l->last = 0;
+    if (began < l->next && !fns->divided)
+        return peek(l, ret_ended, err);
     count_hungry(l);
     result = read_chosen(l, err);
     if (!result)
@@ -364,6 +391,7 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
     l->own_ns += cost;
     cost -= l->read_ns;
     l->next = began + pause_of(l, cost);
+    l->peek = is_prompt(l) ? now_ns() + PEEK_NS : UINT64_MAX;
     if (!result)
         *ret_ended = l->ended;
     return result;
@@ -371,7 +399,7 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
 
 uint64_t looks_next(const struct looks *l)
 {
-    return l->next;
+    return l->peek < l->next ? l->peek : l->next;
 }
 
 int looks_read(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)

@@ -51,7 +51,7 @@ struct looks_fns {
 int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
                struct prcb_error *err);
 
-/* Returns when the next look is due, CLOCK_MONOTONIC. */
+/* Returns when looks_take is due, CLOCK_MONOTONIC: a look, or chosen waits alone. */
 uint64_t looks_next(const struct looks *l);
 
 /* Does the same as prcb_stacks_read; ctx: the looks. -EBUSY: the budget is used up for now. */

@@ -474,6 +474,25 @@ static void write_offer(FILE *out, const struct why_output *output)
         fputs("who held the kernel's own locks: --owners\n", out);
 }
 
+/* Says what interpreters' functions are known of. */
+static void write_interpreters(FILE *out, const struct prcb_stacks_status *stacks)
+{
+    uint64_t all = stacks->interpreted + stacks->uninterpreted;
+    char share[FORMAT_CELL];
+
+    if (all) {
+        format_share(stacks->interpreted, all, share, sizeof(share));
+        fprintf(out, "an interpreter's functions are all known for %s of %" PRIu64 " waits read\n",
+                share, all);
+    }
+    if (stacks->unread) {
+        char text[512];
+
+        text_copy(TEXT_MARKS, stacks->unread, text, sizeof(text));
+        fprintf(out, "process %d: %s\n", (int)stacks->unread_pid, text);
+    }
+}
+
 static void write_notes(FILE *out, const struct why_output *output)
 {
     const char *reason = prcb_session_tier_reason(output->session);
@@ -494,6 +513,7 @@ static void write_notes(FILE *out, const struct why_output *output)
                 share, output->stacks->unwound, output->stacks->unwound == 1 ? "" : "s", own);
     else
         fprintf(out, "\nnothing waited; looking took %s of processor time\n", own);
+    write_interpreters(out, output->stacks);
     ns = time_of(output->report, WHY_BUDGET);
     if (ns) {
         format_share(ns, wait, share, sizeof(share));
