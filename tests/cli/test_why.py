@@ -1492,8 +1492,8 @@ class Chains(unittest.TestCase):
         self.assertRegex(text, rf"(?m)^    middle \({ids['middle']}\)  mutex.*, held by holder \({ids['holder']}\)\n.*\n"
                                rf"      deep \({ids['deep']}\)  mutex.*, held by middle \({ids['middle']}\)$")
 
-    def test_another_processs_owner_is_not_named(self):
-        """Its number is one of the other process's own, which may be another thread's here."""
+    def test_another_processs_owner_is_named(self):
+        """It has the memory, and its number means the same thread in both processes."""
         pid, ids = self.start(SHARED)
         self.addCleanup(os.kill, ids["child"], signal.SIGKILL)
         for tier in ([], ["--tier", "perf"]) if ROOT else ([],):
@@ -1501,7 +1501,7 @@ class Chains(unittest.TestCase):
             by = {row["tid"]: row for row in seen["threads"]}
             self.assertIn(ids["child"], by)
             self.assertEqual(by[ids["waiter"]]["stack"]["word"], "mutex")
-            self.assertIsNone(by[ids["waiter"]]["held_by"], seen)
+            self.assertEqual(by[ids["waiter"]]["held_by"], ids["child"], seen)
 
     def test_nobody_waits(self):
         text = why("--chain", "--", "sleep", "0.2").stdout

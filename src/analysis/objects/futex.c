@@ -131,10 +131,11 @@ static const struct prcb_frame *mutex_frame(const struct prcb_stack *stack)
         return NULL;
     for (uint32_t i = 0; i < stack->frame_count; i++) {
         const char *name = stack->frames[i].function;
+        const char *file = stack->frames[i].file;
         size_t way = 0, count = sizeof(ways) / sizeof(*ways);
 
-        if (!name)
-            continue;
+        if (!name || (!stack->frames[i].address && file && *file == '['))
+            continue; /* the kernel's, which a wait that lasts has in front */
         name += strspn(name, "_");
         name += starts(name, "GI_") ? 3 + strspn(name + 3, "_") : 0; /* glibc's name inside */
         if (starts(name, "pthread_mutex_") || starts(name, "pthread_cond_"))
