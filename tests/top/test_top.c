@@ -536,6 +536,7 @@ static void a_directory_keeps_to_its_size(void **state)
     uint64_t bytes, largest = 0;
     unsigned files;
     int result = 0, fd;
+    struct stat about;
 
     assert_non_null(mkdtemp(path));
     assert_int_equal(top_history_open(path, 3, most, &history, &err), 0);
@@ -580,6 +581,8 @@ static void a_directory_keeps_to_its_size(void **state)
     assert_int_equal(result, -EFBIG);
     assert_non_null(strstr(err.text, "--max-size"));
     assert_int_equal(top_history_close(history, NULL), 0);
+    assert_int_equal(stat(file, &about), 0);
+    assert_in_range(about.st_size, 1u << 17, 1u << 18);
     remove_folder(path);
 }
 

@@ -18,7 +18,7 @@
 #include "top_file.h"
 
 #define NAME_SIZE 64
-#define LOOK_EACH 16 /* intervals between two looks at sizes */
+#define LOOK_EACH 16 /* intervals between two looks at sizes; near the limit each is looked at */
 
 struct top_history {
     char *path; /* of the directory, or of the file */
@@ -28,6 +28,8 @@ struct top_history {
     char name[NAME_SIZE]; /* of the present file in the directory */
     char day[16];
     uint64_t added;
+    uint64_t bytes; /* at the last look */
+    bool near;      /* that is most of what may be */
 };
 
 /* Accepts only names that are made here: prcb-YYYY-MM-DD.db, prcb-YYYY-MM-DD.N.db. */
@@ -205,12 +207,17 @@ int top_history_open(const char *path, uint64_t keep_days, uint64_t max_bytes,
 static int rotate(struct top_history *h, struct prcb_error *err)
 {
     uint64_t most = h->directory ? h->max_bytes / (h->keep_days + 1) : h->max_bytes;
-    uint64_t bytes = top_writer_bytes(h->writer, false);
+    uint64_t bytes = top_writer_bytes(h->writer, false), grown;
     char day[16];
     int result;
 
-    if (bytes > most)
+    if (bytes > most - most / 4)
         bytes = top_writer_bytes(h->writer, true);
+    /* As much again as was added since the last look has to have room. */
+    grown = h->near && bytes > h->bytes ? bytes - h->bytes : 0;
+    h->near = bytes > most - most / 4;
+    h->bytes = bytes;
+    bytes += grown;
     if (!h->directory)
         return bytes <= most
                    ? 0
@@ -231,7 +238,7 @@ static int rotate(struct top_history *h, struct prcb_error *err)
 int top_history_add(struct top_history *h, struct top_model *m, uint32_t index,
                     struct prcb_error *err)
 {
-    int result = h->added++ % LOOK_EACH ? 0 : rotate(h, err);
+    int result = h->added++ % LOOK_EACH && !h->near ? 0 : rotate(h, err);
 
     return result ? result : top_writer_add(h->writer, m, index, err);
 }
