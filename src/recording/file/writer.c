@@ -14,6 +14,7 @@
 
 #include "error.h"
 #include "schema.h"
+#include "syncer.h"
 
 #define BUSY_MS    2000
 #define LOCK_BYTES 0x40000000 /* where SQLite puts its locks on a file */
@@ -70,7 +71,8 @@ struct writer {
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENTS];
     char *path;
-    bool open; /* a transaction */
+    bool open;             /* a transaction */
+    struct syncer *syncer; /* NULL: the writer waits for the disk itself */
     struct prcb_error error;
 };
 
@@ -263,6 +265,20 @@ int writer_commit(struct writer *w)
     return result;
 }
 
+void writer_sync_apart(struct writer *w)
+{
+    if (!w->syncer && !writer_commit(w))
+        syncer_start(w->path, w->db, &w->syncer);
+}
+
+void writer_sync_here(struct writer *w)
+{
+    if (w->syncer)
+        writer_commit(w); /* within a transaction SQLite changes nothing of this */
+    syncer_stop(w->syncer);
+    w->syncer = NULL;
+}
+
 void writer_checkpoint(struct writer *w)
 {
     if (!w->open)
@@ -434,6 +450,7 @@ int writer_close(struct writer *w, struct prcb_error *err)
 
     if (!w)
         return 0;
+    writer_sync_here(w);
     if (w->open && w->error.code)
         sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
     else if (!writer_commit(w))

@@ -34,6 +34,11 @@ const struct prcb_error *writer_error(const struct writer *w);
 
 /* Commits everything so far. */
 int writer_commit(struct writer *w);
+/* From now on another thread waits for the disk, and rows are written meanwhile: until
+ * writer_sync_here, or the end. Where that cannot be had, nothing changes. Committed rows survive
+ * the program as before; a machine that loses power may lose the whole file. */
+void writer_sync_apart(struct writer *w);
+void writer_sync_here(struct writer *w);
 /* Moves what was committed from the log into the file, except what a reader still holds in the
  * log. */
 void writer_checkpoint(struct writer *w);

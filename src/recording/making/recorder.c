@@ -770,6 +770,8 @@ int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)
         look_at_waits(r);
     if (!result)
         result = writer_commit(r->writer);
+    if (!result)
+        writer_sync_apart(r->writer);
     r->started = true;
     return result ? explain(r, result, err) : 0;
 }
@@ -869,7 +871,10 @@ int recorder_finish(struct recorder *r, struct prcb_error *err)
 
 int recorder_name(struct recorder *r, struct namer *namer, struct prcb_error *err)
 {
-    int result = resolve_functions(writer_handle(r->writer), false, namer, err);
+    int result;
+
+    writer_sync_here(r->writer);
+    result = resolve_functions(writer_handle(r->writer), false, namer, err);
 
     if (!result)
         result = writer_fact(r->writer, "complete", "1");
