@@ -151,7 +151,7 @@ static int walk_rest(const struct prcb_account *a, const struct sums *sums, prcb
 
 static int check(const struct prcb *p, struct prcb_error *err)
 {
-    if (p->mapped.edges)
+    if (p->mapped.edges_window.at)
         return 0;
     if (!(p->flags & PRCB_OPEN_EDGES))
         return prcb_fail(err, -EOPNOTSUPP, "the session was opened without PRCB_OPEN_EDGES");
@@ -169,7 +169,7 @@ int prcb_edges_walk(struct prcb *p, uint64_t key, struct prcb_account *account, 
                     void *ctx, struct prcb_error *err)
 {
     struct prcb_account record = {.size = sizeof(record)};
-    const struct prcb_edge_block *all = (const void *)p->mapped.edges;
+    const struct prcb_edge_block *block;
     struct prcb_account_block copy;
     struct prcb_edge_block edges = {0};
     struct sums sums = {0};
@@ -181,8 +181,11 @@ int prcb_edges_walk(struct prcb *p, uint64_t key, struct prcb_account *account, 
         return result;
     if (slot >= mapped_used(&p->mapped))
         return prcb_fail(err, -ESTALE, "no account has this key");
-    result = copy_both(p, mapped_block(&p->mapped, slot), &all[slot], &copy, &edges, &now,
-                       &record.retries);
+    block = mapped_edges(&p->mapped, slot);
+    if (!block)
+        return prcb_fail(err, -ENOMEM, "the edges of account %u cannot be mapped", slot);
+    result =
+        copy_both(p, mapped_block(&p->mapped, slot), block, &copy, &edges, &now, &record.retries);
     if (result)
         return prcb_fail(err, result, "account %u stayed inconsistent: its writer is stuck", slot);
     if (copy.generation != (uint32_t)(key >> 32) || copy.state == PRCB_STATE_FREE)

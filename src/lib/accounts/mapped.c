@@ -16,11 +16,24 @@ const struct prcb_account_block *mapped_block(const struct mapped *m, uint32_t s
     return (const struct prcb_account_block *)(m->accounts + (size_t)slot * m->stride);
 }
 
-uint32_t mapped_used(const struct mapped *m)
+uint32_t mapped_used(struct mapped *m)
 {
     uint64_t used = __atomic_load_n(&m->head->account_used, __ATOMIC_RELAXED);
+    size_t slots = used < m->count ? (size_t)used : m->count, reached;
+    size_t first = (size_t)(m->accounts - m->accounts_window.at);
 
-    return used < m->count ? (uint32_t)used : m->count;
+    reached = window_reach(&m->accounts_window, first + slots * m->stride);
+    reached = (reached - first) / m->stride;
+    return (uint32_t)(slots < reached ? slots : reached);
+}
+
+const struct prcb_edge_block *mapped_edges(struct mapped *m, uint32_t slot)
+{
+    size_t end = ((size_t)slot + 1) * sizeof(struct prcb_edge_block);
+
+    return m->edges_window.at && window_reach(&m->edges_window, end) >= end
+               ? (const struct prcb_edge_block *)(const void *)m->edges_window.at + slot
+               : NULL;
 }
 
 bool mapped_is_hidden(const struct mapped *m, uint32_t slot, uint32_t generation)
@@ -323,7 +336,7 @@ static bool rests_since(const struct prcb_account_block *block, uint64_t since)
 int mapped_walk(struct prcb *p, uint64_t since_ns, prcb_walk_fn fn, void *ctx,
                 struct prcb_error *err)
 {
-    const struct mapped *m = &p->mapped;
+    struct mapped *m = &p->mapped;
     uint32_t used = mapped_used(m);
     uint64_t since = writer_since(m, since_ns);
     double ticks_per_ns = clock_tick_rate(&p->clock) / 1e9;
@@ -355,7 +368,7 @@ int mapped_walk(struct prcb *p, uint64_t since_ns, prcb_walk_fn fn, void *ctx,
 
 void mapped_status(struct prcb *p, struct prcb_status *ret)
 {
-    const struct mapped *m = &p->mapped;
+    struct mapped *m = &p->mapped;
     uint32_t used = mapped_used(m);
 
     ret->untracked_threads = __atomic_load_n(&m->head->untracked, __ATOMIC_RELAXED);
@@ -398,8 +411,9 @@ static bool is_unasked(const struct prcb *p, uint32_t feature)
 {
     if (feature == PRCB_FEATURE_LOCKS)
         return p->flags & PRCB_OPEN_NO_LOCKS;
-    return feature == PRCB_FEATURE_OWNERS && (!(p->flags & PRCB_OPEN_OWNERS) || !p->mapped.edges ||
-                                              !(p->mapped.features & PRCB_FEATURE_LOCKS));
+    return feature == PRCB_FEATURE_OWNERS &&
+           (!(p->flags & PRCB_OPEN_OWNERS) || !p->mapped.edges_window.at ||
+            !(p->mapped.features & PRCB_FEATURE_LOCKS));
 }
 
 const char *mapped_limit(const struct prcb *p, size_t i)

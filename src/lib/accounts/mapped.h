@@ -9,19 +9,23 @@
 
 #include <prcb/prcb.h>
 
+#include "window.h"
+
 struct clock;
 struct prcb_account_block;
+struct prcb_edge_block;
 struct prcb_head_block;
 struct processor_map;
 struct switch_rings;
 
-/* Mapped read-only by the tier that opens the session, and constant until it closes it. */
+/* Mapped read-only by the tier that opens the session, and constant until it closes it, but for how
+ * much of the windows is readable. */
 struct mapped {
+    struct window accounts_window, edges_window;
     const struct prcb_head_block *head;  /* of these accounts */
     const struct prcb_head_block *clock; /* whose clock_offset is kept up to date */
-    const char *accounts;
+    const char *accounts;                /* in its window */
     const uint32_t *hidden; /* by slot: the generation that is not shown any more; NULL: none */
-    const char *edges;      /* with the accounts' indices; NULL: none are kept */
     /* What the head says of them: taken once, and checked where another process wrote it. */
     uint32_t count, stride, features;
     uint32_t tail_processors;               /* after the accounts; 0: no tails */
@@ -32,7 +36,10 @@ struct mapped {
 
 const struct prcb_account_block *mapped_block(const struct mapped *m, uint32_t slot);
 bool mapped_is_hidden(const struct mapped *m, uint32_t slot, uint32_t generation);
-uint32_t mapped_used(const struct mapped *m); /* slots that were ever given out */
+/* Slots that were ever given out: they can be read from then on. */
+uint32_t mapped_used(struct mapped *m);
+/* The edges of a slot below that. NULL: none are kept. */
+const struct prcb_edge_block *mapped_edges(struct mapped *m, uint32_t slot);
 int64_t mapped_clock_offset(const struct mapped *m);
 
 #define MAPPED_TRIES 8 /* to copy an account and read the clock before it is switched again */

@@ -85,41 +85,39 @@ static int map_blocks(struct prcb *p, struct prcb_error *err)
 {
     struct accounts_bpf *skeleton = p->bpf->skeleton;
     size_t bytes = sizeof(struct prcb_account_block) * (p->max_threads + tail_elements(p));
-    void *head, *accounts;
+    void *head;
+    int result;
 
     head = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED,
                 bpf_map__fd(skeleton->maps.head_map), 0);
     if (head == MAP_FAILED)
         return prcb_fail(err, -errno, "the head page cannot be mapped: %s", strerror(errno));
     p->mapped.head = p->mapped.clock = head;
-    accounts = mmap(NULL, bytes, PROT_READ, MAP_SHARED, bpf_map__fd(skeleton->maps.account_map), 0);
-    if (accounts == MAP_FAILED)
-        return prcb_fail(err, -errno, "%u accounts cannot be mapped: %s", p->max_threads,
-                         strerror(errno));
-    p->mapped.accounts = accounts;
+    result = window_open(bpf_map__fd(skeleton->maps.account_map), bytes, tail_elements(p) != 0,
+                         &p->mapped.accounts_window);
+    if (result)
+        return prcb_fail(err, result, "%u accounts cannot be mapped: %s", p->max_threads,
+                         strerror(-result));
+    p->mapped.accounts = p->mapped.accounts_window.at;
     p->mapped.count = p->max_threads;
     p->mapped.stride = sizeof(struct prcb_account_block);
     p->mapped.features = p->mapped.head->features;
     p->mapped.tail_processors = p->mapped.head->tail_processors;
-    p->bpf->accounts_bytes = bytes;
     return 0;
 }
 
 static int map_edges(struct prcb *p, struct prcb_error *err)
 {
     size_t bytes = sizeof(struct prcb_edge_block) * p->max_threads;
-    void *edges;
+    int result;
 
     if (!(p->flags & PRCB_OPEN_EDGES))
         return 0;
-    edges =
-        mmap(NULL, bytes, PROT_READ, MAP_SHARED, bpf_map__fd(p->bpf->skeleton->maps.edge_map), 0);
-    if (edges == MAP_FAILED)
-        return prcb_fail(err, -errno, "the edges of %u accounts cannot be mapped: %s",
-                         p->max_threads, strerror(errno));
-    p->mapped.edges = edges;
-    p->bpf->edges_bytes = bytes;
-    return 0;
+    result = window_open(bpf_map__fd(p->bpf->skeleton->maps.edge_map), bytes, false,
+                         &p->mapped.edges_window);
+    return result ? prcb_fail(err, result, "the edges of %u accounts cannot be mapped: %s",
+                              p->max_threads, strerror(-result))
+                  : 0;
 }
 
 static int write_head(struct prcb *p, struct prcb_error *err)
@@ -296,10 +294,8 @@ static void bpf_close(struct prcb *p)
 
     if (!s)
         return;
-    if (p->mapped.accounts)
-        munmap((void *)p->mapped.accounts, s->accounts_bytes);
-    if (p->mapped.edges)
-        munmap((void *)p->mapped.edges, s->edges_bytes);
+    window_close(&p->mapped.accounts_window);
+    window_close(&p->mapped.edges_window);
     if (p->mapped.head)
         munmap((void *)p->mapped.head, (size_t)sysconf(_SC_PAGESIZE));
     memset(&p->mapped, 0, sizeof(p->mapped));

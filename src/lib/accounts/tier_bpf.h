@@ -16,8 +16,7 @@
 
 struct bpf_state {
     struct accounts_bpf *skeleton;
-    struct accounts_bpf *cgroup_programs; /* on the same maps; NULL: no cgroup is followed */
-    size_t accounts_bytes, edges_bytes;
+    struct accounts_bpf *cgroup_programs;  /* on the same maps; NULL: no cgroup is followed */
     struct processor_programs *processors; /* with PRCB_OPEN_INTERRUPTED; NULL: not to be had */
     struct processor_map processor_map;
     char no_interrupted[256];       /* why not */

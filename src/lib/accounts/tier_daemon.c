@@ -33,7 +33,6 @@ struct daemon_state {
     struct client client;
     pid_t owner;
     uint8_t token[WIRE_TOKEN];
-    size_t mapped_bytes, edges_bytes;
     struct cgroup_list cgroups;        /* those that are followed */
     uint64_t moved;                    /* processes moved into it that were looked for */
     struct processor_map processors;   /* with PRCB_OPEN_INTERRUPTED, where prcbd has them */
@@ -161,7 +160,7 @@ static int release_shared(struct prcb *p, uint64_t key, struct prcb_error *err)
     const struct prcb_account_block *block;
     int result;
 
-    if (slot >= p->mapped.count || mapped_is_hidden(&p->mapped, slot, generation))
+    if (slot >= mapped_used(&p->mapped) || mapped_is_hidden(&p->mapped, slot, generation))
         return prcb_fail(err, -ESTALE, "the account was released already");
     block = mapped_block(&p->mapped, slot);
     if (__atomic_load_n(&block->generation, __ATOMIC_RELAXED) != generation)
@@ -202,11 +201,12 @@ static int release_ended(struct prcb *p, struct prcb_error *err)
 
 /* ---- opening ---- */
 
-/* Maps what was passed, if it is memory that this library reads. *ret_head is a copy: what lies in
- * the memory may be something else at the next look. */
-static const struct prcb_head_block *
-map_head(int fd, size_t bytes, struct prcb_head_block *ret_head, struct prcb_error *err)
+/* Maps the first page of what was passed, if it is memory that this library reads. *ret_head is a
+ * copy: what lies in the memory may be something else at the next look. */
+static const struct prcb_head_block *map_head(int fd, struct prcb_head_block *ret_head,
+                                              struct prcb_error *err)
 {
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
     const struct prcb_head_block *head;
 
     if (client_check_map(fd, err))
@@ -230,35 +230,30 @@ map_head(int fd, size_t bytes, struct prcb_head_block *ret_head, struct prcb_err
 
 #define PROCESSORS_MOST 65536
 
-/* The map once more, with what comes behind the accounts: tails, and rings of switch records. The
- * kernel refuses what it does not have. */
-static int map_rest(struct prcb *p, int fd, uint32_t accounts, const struct prcb_head_block *head,
-                    struct prcb_error *err)
+/* The accounts, and what comes behind them: tails, and rings of switch records. The kernel refuses
+ * what it does not have. */
+static int map_accounts(struct prcb *p, int fd, uint32_t accounts,
+                        const struct prcb_head_block *head, struct prcb_error *err)
 {
     uint32_t tails = head->features & PRCB_FEATURE_TAILS ? head->tail_processors : 0;
     uint32_t rings = head->features & PRCB_FEATURE_SWITCHES ? head->switch_processors : 0;
     size_t first = (size_t)accounts + 1 + (size_t)tails * PRCB_CAUSE_MAX; /* element of the rings */
     size_t elements = first + rings * ((size_t)head->switch_elements + 1);
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t bytes = (elements * sizeof(struct prcb_account_block) + page - 1) / page * page;
-    void *at = MAP_FAILED;
-    int result;
+    struct window *window = &p->mapped.accounts_window;
+    int result = -EINVAL;
 
     if (!tails && !rings)
-        return 0;
-    errno = EINVAL;
-    if (tails <= PROCESSORS_MOST && rings <= PROCESSORS_MOST &&
-        head->account_stride == sizeof(struct prcb_account_block))
-        at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED)
-        return prcb_fail(err, -errno,
-                         "the tails or switch records that prcbd passed cannot be mapped: %s",
-                         strerror(errno));
-    munmap((void *)p->mapped.head, p->daemon->mapped_bytes);
-    p->mapped.head = at;
+        elements = (size_t)accounts + 1;
+    if ((!tails && !rings) || (tails <= PROCESSORS_MOST && rings <= PROCESSORS_MOST &&
+                               head->account_stride == sizeof(struct prcb_account_block)))
+        result =
+            window_open(fd, elements * sizeof(struct prcb_account_block), tails || rings, window);
+    if (result)
+        return prcb_fail(err, result, "the memory that prcbd passed cannot be mapped: %s",
+                         strerror(-result));
+    p->mapped.head = (const void *)window->at;
     p->mapped.tail_processors = tails;
-    p->daemon->mapped_bytes = bytes;
-    result = rings ? switch_rings_open((const char *)at + first * head->account_stride, rings,
+    result = rings ? switch_rings_open(window->at + first * head->account_stride, rings,
                                        head->switch_elements, head->features & PRCB_FEATURE_READY,
                                        &p->mapped.switches)
                    : 0;
@@ -270,18 +265,16 @@ static int map_rest(struct prcb *p, int fd, uint32_t accounts, const struct prcb
 static int map_session(struct prcb *p, const struct wire_open_answer *answer,
                        const struct client_arrival *arrival, struct prcb_error *err)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t bytes = ((size_t)answer->accounts + 1) * sizeof(struct prcb_account_block);
+    const struct prcb_head_block *first;
     struct prcb_head_block head;
 
-    bytes = (bytes + page - 1) / page * page;
-    p->mapped.clock = map_head(arrival->fds[1], page, &head, err);
+    p->mapped.clock = map_head(arrival->fds[1], &head, err);
     if (!p->mapped.clock)
         return err->code;
-    p->mapped.head = map_head(arrival->fds[0], bytes, &head, err);
-    if (!p->mapped.head)
+    first = map_head(arrival->fds[0], &head, err);
+    if (!first)
         return err->code;
-    p->daemon->mapped_bytes = bytes;
+    munmap((void *)first, (size_t)sysconf(_SC_PAGESIZE));
     /* A session that is shared has what others asked for. */
     if (!(p->flags & PRCB_OPEN_TAILS))
         head.features &= ~PRCB_FEATURE_TAILS;
@@ -289,9 +282,9 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
         head.features &= ~PRCB_FEATURE_SWITCHES;
     if (!(p->flags & PRCB_OPEN_EDGES))
         head.features &= ~PRCB_FEATURE_EDGES;
-    if (map_rest(p, arrival->fds[0], answer->accounts, &head, err))
+    if (map_accounts(p, arrival->fds[0], answer->accounts, &head, err))
         return err->code;
-    if (head.account_count >= bytes / head.account_stride)
+    if (head.account_count >= p->mapped.accounts_window.bytes / head.account_stride)
         return prcb_fail(err, -EPROTONOSUPPORT,
                          "the memory that prcbd passed is shorter than it says");
     /* In the first element is the head. */
@@ -309,22 +302,17 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
 /* The third descriptor, where the daemon has edges. */
 static int map_edges(struct prcb *p, const struct client_arrival *arrival, struct prcb_error *err)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes = (size_t)p->mapped.count * sizeof(struct prcb_edge_block);
-    void *edges;
+    int result;
 
     if (!(p->mapped.features & PRCB_FEATURE_EDGES) || arrival->fds[2] < 0)
         return 0;
-    bytes = (bytes + page - 1) / page * page;
     if (client_check_map(arrival->fds[2], err))
         return err->code;
-    edges = mmap(NULL, bytes, PROT_READ, MAP_SHARED, arrival->fds[2], 0);
-    if (edges == MAP_FAILED)
-        return prcb_fail(err, -errno, "the edges that prcbd passed cannot be mapped: %s",
-                         strerror(errno));
-    p->mapped.edges = edges;
-    p->daemon->edges_bytes = bytes;
-    return 0;
+    result = window_open(arrival->fds[2], bytes, false, &p->mapped.edges_window);
+    return result ? prcb_fail(err, result, "the edges that prcbd passed cannot be mapped: %s",
+                              strerror(-result))
+                  : 0;
 }
 
 /* What the library leaves out for this session: accounts of threads that ended and were released,
@@ -453,10 +441,8 @@ static void daemon_close(struct prcb *p)
     if (!s)
         return;
     switch_rings_close(p->mapped.switches);
-    if (p->mapped.edges)
-        munmap((void *)p->mapped.edges, s->edges_bytes);
-    if (p->mapped.head)
-        munmap((void *)p->mapped.head, s->mapped_bytes);
+    window_close(&p->mapped.edges_window);
+    window_close(&p->mapped.accounts_window);
     if (p->mapped.clock)
         munmap((void *)p->mapped.clock, (size_t)sysconf(_SC_PAGESIZE));
     memset(&p->mapped, 0, sizeof(p->mapped));
