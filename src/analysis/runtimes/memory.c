@@ -75,7 +75,7 @@ static const struct memory_page *page_at(struct memory *m, uint64_t address)
     return page;
 }
 
-bool memory_read(struct memory *m, uint64_t address, void *to, size_t size)
+bool memory_bytes(struct memory *m, uint64_t address, void *to, size_t size)
 {
     unsigned char *at = to;
 
@@ -98,5 +98,5 @@ bool memory_read(struct memory *m, uint64_t address, void *to, size_t size)
 
 bool memory_word(struct memory *m, uint64_t address, uint64_t *ret)
 {
-    return memory_read(m, address, ret, sizeof(*ret));
+    return memory_bytes(m, address, ret, sizeof(*ret));
 }

@@ -45,7 +45,7 @@ void memory_deinit(struct memory *m);
 /* Begins a question: nothing that was read before it is believed. */
 void memory_begin(struct memory *m);
 /* All of it, or false. */
-bool memory_read(struct memory *m, uint64_t address, void *to, size_t size);
+bool memory_bytes(struct memory *m, uint64_t address, void *to, size_t size);
 bool memory_word(struct memory *m, uint64_t address, uint64_t *ret);
 
 #endif

@@ -54,7 +54,7 @@ static int take_said(struct python *p, const struct python_said *said)
 {
     uint64_t words[SAID_WORDS];
 
-    if (!memory_read(p->memory, p->runtime, words, sizeof(words)))
+    if (!memory_bytes(p->memory, p->runtime, words, sizeof(words)))
         return -EAGAIN;
     if (memcmp(words, COOKIE, sizeof(words[0])) != 0)
         return -EAGAIN;
@@ -268,7 +268,7 @@ static void read_python(void *state, const struct runtime_process *process,
     for (unsigned i = 0; at && i < STEPS_MOST; i++) {
         unsigned char frame[PYTHON_OBJECT_MOST];
 
-        if (!memory_read(p->memory, at, frame, bytes) || !say_frame(p, frame, ret) ||
+        if (!memory_bytes(p->memory, at, frame, bytes) || !say_frame(p, frame, ret) ||
             !python_said_in(frame, l->back, &at)) {
             return;
         }

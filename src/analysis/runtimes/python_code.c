@@ -80,7 +80,7 @@ bool python_text(const struct python_code *c, uint64_t object, char ret[RUNTIME_
     uint32_t kind, compact, ascii;
     size_t count;
 
-    if (l->compact > sizeof(head) || !memory_read(c->memory, object, head, l->ascii) ||
+    if (l->compact > sizeof(head) || !memory_bytes(c->memory, object, head, l->ascii) ||
         !python_said_in(head, l->text_length, &length) ||
         !python_said_in(head, l->text_state, &state))
         return false;
@@ -90,7 +90,7 @@ bool python_text(const struct python_code *c, uint64_t object, char ret[RUNTIME_
     if (!compact || (kind != 1 && kind != 2 && kind != 4) || length > 1u << 20)
         return false;
     count = length < RUNTIME_NAME ? (size_t)length : RUNTIME_NAME;
-    if (!memory_read(c->memory, object + (ascii ? l->ascii : l->compact), bytes, count * kind))
+    if (!memory_bytes(c->memory, object + (ascii ? l->ascii : l->compact), bytes, count * kind))
         return false;
     if (ascii && count < RUNTIME_NAME && !memchr(bytes, 0, count)) {
         memcpy(ret, bytes, count);
@@ -111,7 +111,7 @@ static bool read_said(const struct python_code *c, uint64_t object, struct said 
     uint32_t last = l->bytecode == PYTHON_ABSENT ? l->lines_at + 8 : l->bytecode;
     uint64_t first, version = 0;
 
-    if (last > sizeof(code) || !memory_read(c->memory, object, code, last) ||
+    if (last > sizeof(code) || !memory_bytes(c->memory, object, code, last) ||
         !python_said_in(code, name, &ret->name) || !python_said_in(code, l->filename, &ret->file) ||
         !python_said_in(code, l->lines_at, &ret->lines) ||
         !python_said_in(code, l->first_line, &first))
@@ -194,7 +194,7 @@ static struct known *read_known(struct python_code *c, uint64_t object, const st
     if (!fresh)
         return NULL;
     *fresh = (struct known){.object = object, .said = *said, .at = UINT64_MAX, .size = bytes};
-    if (memory_read(c->memory, said->lines + l->bytes_at, fresh->bytes, (size_t)size))
+    if (memory_bytes(c->memory, said->lines + l->bytes_at, fresh->bytes, (size_t)size))
         fresh->lines_size = (uint32_t)size;
     fresh->function = (char *)fresh->bytes + size;
     fresh->file = fresh->function + function_size;

@@ -195,7 +195,7 @@ static int find_all(struct prcb_dump *d, struct prcb_error *err)
         code = threads_read(d, err);
     if (code)
         return code;
-    if (check_frequency(d) || notes_make(d) || verdict_make(d))
+    if (check_frequency(d) || notes_make(d) || dump_verdict_make(d))
         return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
     return 0;
 }

@@ -253,7 +253,7 @@ int dump_note(struct prcb_dump *d, const char *format, ...) __attribute__((forma
 int notes_make(struct prcb_dump *d);
 void notes_free(struct notes *notes);
 /* verdict.c: fills findings and culprit. */
-int verdict_make(struct prcb_dump *d);
+int dump_verdict_make(struct prcb_dump *d);
 /* tables.c */
 const char *bugcheck_name(uint32_t code);
 /* What a parameter (0 to 3) of a bug check is; NULL: not known. */

@@ -350,7 +350,7 @@ static void find_culprit(struct prcb_dump *d, const struct exception *e)
     blame_by_stack(d);
 }
 
-int verdict_make(struct prcb_dump *d)
+int dump_verdict_make(struct prcb_dump *d)
 {
     struct exception e;
     bool has_exception = find_exception(d, &e);
