@@ -137,6 +137,10 @@ int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, v
     if (sandbox_receive(started.socket, &ready, sizeof(ready), NULL, 0, NULL, START_MS) !=
         sizeof(ready)) {
         sandbox_stop(&started);
+        if (access("/dev/null", R_OK | W_OK))
+            return prcb_fail(err, -EOPNOTSUPP,
+                             "a process to read other programs in needs /dev/null: %s",
+                             strerror(errno));
         return prcb_fail(err, -EOPNOTSUPP,
                          "a process to read other programs in cannot be confined");
     }
