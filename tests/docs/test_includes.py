@@ -23,6 +23,7 @@ LIBRARIES = {
 GENERATED = {
     "accounts.skel.h": "src/kernel/bpf/", "clients.skel.h": "src/kernel/bpf/",
     "processors.skel.h": "src/kernel/bpf/", "samples.skel.h": "src/kernel/bpf/",
+    "top_terminfo.h": "src/tools/top/",
     "profile.pb-c.h": "src/recording/exports/", "perfetto.pb-c.h": "src/recording/exports/"}
 
 

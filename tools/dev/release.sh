@@ -60,7 +60,41 @@ command_dist() {
     meson setup "$(bpf_option)" -Dman=enabled -Dtests=enabled "$dir/build" "$dir/prcb-$version"
     ninja -C "$dir/build" -j "$jobs"
     meson test -C "$dir/build" --no-rebuild --num-processes "$jobs" --print-errorlogs "${tests[@]}"
-    echo "$dir/prcb-$version.tar.xz"
+    need "${packages_static[@]}"
+    build_static
+    cp "$here/build-static/out/prcb" "$dir/prcb-$version-linux-$(uname -m)"
+    (cd "$dir" && sha256sum "prcb-$version-linux-$(uname -m)" >"prcb-$version-linux-$(uname -m).sha256sum")
+    ls -l "$dir/prcb-$version".tar.xz "$dir/prcb-$version-linux-$(uname -m)"
+}
+
+# prcb as one file that opens no library. Without what Debian has no static library for, or what a
+# single file is no use without: prcb serve, prcbd, the exporter, the libraries.
+build_static() {
+    configure build-static "$(bpf_option)" -Ddefault_library=static -Dprefer_static=true -Dc_link_args=-static \
+        --buildtype=release -Dman=disabled -Dtests=disabled -Dbench=false -Dexamples=false -Dwine=disabled \
+        -Dpython=disabled -Dpmda=disabled -Dserve=disabled -Dexporter=disabled
+    compile build-static src/tools/cli/prcb
+    mkdir -p "$here/build-static/out"
+    strip -o "$here/build-static/out/prcb" "$here/build-static/src/tools/cli/prcb"
+    echo "$here/build-static/out/prcb: $(stat -c %s "$here/build-static/out/prcb") bytes," \
+        "as xz $(xz -9 <"$here/build-static/out/prcb" | wc -c)"
+}
+
+# static [--test]: builds it; --test tries it in roots that have nothing for it.
+command_static() {
+    need "${packages_build[@]}" "${packages_static[@]}"
+    case ${1:-} in
+    '') build_static ;;
+    --test)
+        need "${packages_roots[@]}"
+        build_static
+        as_root "$here/tests/packaging/static.sh" "$here/build-static/out/prcb"
+        ;;
+    *)
+        echo "dev static: there is no option '$1', only --test" >&2
+        return 2
+        ;;
+    esac
 }
 
 # The manual pages as HTML, with links between them.

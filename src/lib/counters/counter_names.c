@@ -235,6 +235,14 @@ static struct {
     PFM_CALLS(DECLARE)
 } pfm;
 
+#ifdef PRCB_STATIC /* nothing can be opened, and nothing relocated at a start */
+static bool load_pfm(void)
+{
+#define TAKE(name) pfm.name = pfm_##name;
+    PFM_CALLS(TAKE)
+    return pfm.initialize() == PFM_SUCCESS;
+}
+#else
 static bool load_pfm(void)
 {
     void *library = dlopen(PFM_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
@@ -248,6 +256,7 @@ static bool load_pfm(void)
     PFM_CALLS(FIND)
     return complete && pfm.initialize() == PFM_SUCCESS;
 }
+#endif
 
 static bool have_pfm(void)
 {

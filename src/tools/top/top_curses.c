@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "top_curses.h"
 
+#ifdef PRCB_STATIC
+#include "top_terminfo.h" /* made by the build */
+#endif
+
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
@@ -102,6 +106,17 @@ static void catch_fatal(void)
         sigaction(fatal[i], &action, &before[i]);
 }
 
+/* A static program may run where no terminal is described: it brings the one that most are like. */
+static SCREEN *open_screen(void)
+{
+    SCREEN *result = newterm(NULL, stdout, stdin);
+#ifdef PRCB_STATIC
+    if (!result && !setenv("TERMINFO", TOP_TERMINFO, 1))
+        result = newterm("xterm-256color", stdout, stdin);
+#endif
+    return result;
+}
+
 int top_curses_open(const struct top_curses_options *options, struct prcb_error *err)
 {
     const char *term = getenv("TERM");
@@ -110,7 +125,7 @@ int top_curses_open(const struct top_curses_options *options, struct prcb_error 
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return prcb_fail(err, -ENOTTY, "no terminal: use prcb top -b");
     tcgetattr(STDIN_FILENO, &saved);
-    if (!term || !*term || !strcmp(term, "dumb") || !(screen = newterm(NULL, stdout, stdin)))
+    if (!term || !*term || !strcmp(term, "dumb") || !(screen = open_screen()))
         return prcb_fail(err, -ENOTTY,
                          "TERM is %s, a terminal that cannot show a screen: use prcb top -b",
                          term && *term ? term : "not set");

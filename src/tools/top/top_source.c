@@ -139,16 +139,34 @@ static const char *read_cgroup(struct top_source *s, pid_t pid)
     return best;
 }
 
+/* A static program cannot open the plug-ins by which the C library finds users elsewhere, in a
+ * directory of the network say: it knows those of /etc/passwd. */
+static bool find_user(uid_t uid, struct passwd *entry, char *space, size_t size)
+{
+    struct passwd *found = NULL;
+#ifdef PRCB_STATIC
+    FILE *file = fopen("/etc/passwd", "re");
+
+    while (file && !fgetpwent_r(file, entry, space, size, &found) && found->pw_uid != uid)
+        found = NULL;
+    if (file)
+        fclose(file);
+    return found;
+#else
+    return !getpwuid_r(uid, entry, space, size, &found) && found;
+#endif
+}
+
 static const char *read_user(struct top_source *s, pid_t pid)
 {
-    struct passwd entry, *found = NULL;
+    struct passwd entry;
     char path[64], space[1024];
     struct stat about;
 
     snprintf(path, sizeof(path), "/proc/%d", (int)living_thread(pid));
     if (stat(path, &about))
         return NULL;
-    if (!getpwuid_r(about.st_uid, &entry, space, sizeof(space), &found) && found)
+    if (find_user(about.st_uid, &entry, space, sizeof(space)))
         snprintf(s->text, sizeof(s->text), "%s", entry.pw_name);
     else
         snprintf(s->text, sizeof(s->text), "%u", about.st_uid);
