@@ -264,11 +264,15 @@ static int Classes(void)
 {
     query Query = (query)Find("ntdll.dll", "ZwQuerySystemInformation");
     query Direct = (query)Find("prcb-nt.dll", "NtQuerySystemInformation");
+    query Native = (query)Find("ntdll.dll", "RtlGetNativeSystemInformation");
     query_object Thread = (query_object)Find("ntdll.dll", "NtQueryInformationThread");
     power Power = (power)Find("ntdll.dll", "NtPowerInformation");
     ULONG64 Buffer[1024], Idle[64];
     ULONG Length = 0, Size = sizeof(Idle), First, i;
 
+    Say("native_2a", (ULONG)Native(0x2a, Buffer, sizeof(Buffer), &Length));
+    Say("native_8d", (ULONG)Native(0x8d, Buffer, 64 * 0x48, &Length));
+    Say("native_0", (ULONG)Native(0, Buffer, 0x40, &Length)); /* Wine's own */
     Say("class_2a", (ULONG)Query(0x2a, Buffer, sizeof(Buffer), &Length));
     Say("class_53", (ULONG)Query(0x53, Buffer, sizeof(Buffer), &Length));
     Say("class_6c", (ULONG)Query(0x6c, Buffer, sizeof(Buffer), &Length));

@@ -242,7 +242,8 @@ class Programs:
 
     def test_classes(self):
         told = self.probe("classes")
-        for name in ("class_2a", "class_53", "class_6c", "class_8d", "class_0", "direct_17",
+        for name in ("native_2a", "native_8d", "native_0", "class_2a", "class_53", "class_6c",
+                     "class_8d", "class_0", "direct_17",
                      "direct_17_length", "power", "thread_basic", "thread_cycles", "idle_short"):
             self.assertEqual(told[name], SUCCESS, name)
         self.assertEqual(told["class_8_odd"], LENGTH)

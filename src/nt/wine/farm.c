@@ -38,6 +38,12 @@
         "Zw" name, "prcb-nt.wine_Nt" name, NULL                                                    \
     }
 
+/* What Wine's own would call is answered by the call in that one's place. */
+#define AS(name, ours)                                                                             \
+    {                                                                                              \
+        name, "prcb-nt.wine_" ours, NULL                                                           \
+    }
+
 static const struct pe_forward kernel32_rows[] = {
     OURS("EnableThreadProfiling"),       OURS("DisableThreadProfiling"),
     OURS("QueryThreadProfiling"),        OURS("ReadThreadProfilingData"),
@@ -51,13 +57,21 @@ static const struct pe_forward kernelbase_rows[] = {
     OURS("QueryIdleProcessorCycleTimeEx"),
 };
 static const struct pe_forward ntdll_rows[] = {
-    OURS("RtlEnableThreadProfiling"),      OURS("RtlDisableThreadProfiling"),
-    OURS("RtlQueryThreadProfiling"),       OURS("RtlReadThreadProfilingData"),
-    INSTEAD("NtQuerySystemInformation"),   ZW("QuerySystemInformation"),
-    INSTEAD("NtQuerySystemInformationEx"), ZW("QuerySystemInformationEx"),
-    INSTEAD("NtPowerInformation"),         ZW("PowerInformation"),
-    INSTEAD("NtQueryInformationThread"),   ZW("QueryInformationThread"),
-    INSTEAD("NtQueryInformationProcess"),  ZW("QueryInformationProcess"),
+    OURS("RtlEnableThreadProfiling"),
+    OURS("RtlDisableThreadProfiling"),
+    OURS("RtlQueryThreadProfiling"),
+    OURS("RtlReadThreadProfilingData"),
+    INSTEAD("NtQuerySystemInformation"),
+    ZW("QuerySystemInformation"),
+    INSTEAD("NtQuerySystemInformationEx"),
+    ZW("QuerySystemInformationEx"),
+    INSTEAD("NtPowerInformation"),
+    ZW("PowerInformation"),
+    INSTEAD("NtQueryInformationThread"),
+    ZW("QueryInformationThread"),
+    INSTEAD("NtQueryInformationProcess"),
+    ZW("QueryInformationProcess"),
+    AS("RtlGetNativeSystemInformation", "NtQuerySystemInformation"),
 };
 static const struct pe_forward kernel_rows[] = {
     OURS("KeSetHardwareCounterConfiguration"),
