@@ -26,7 +26,11 @@ static void read_pdb(const uint8_t *bytes, size_t size)
     struct json_object *root = NULL;
     struct prcb_error err;
 
-    if (!dump_pdb_read(bytes, size, "input", wanted, &root, &err) && !root)
+    if (!dump_pdb_read(bytes, size, "input", wanted, 0, &root, &err) && !root)
+        abort();
+    json_object_put(root);
+    root = NULL;
+    if (!dump_pdb_read(bytes, size, "input", wanted, 1, &root, &err) && !root)
         abort();
     json_object_put(root);
 }

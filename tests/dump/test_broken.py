@@ -224,6 +224,27 @@ class Strangers(DumpTest):
                              (b"hello world", "not a Windows kernel crash dump")):
             self.refused(self.file("x.dmp", magic + bytes(8192)), words)
 
+    def test_memory_of_a_guest(self):
+        """What `virsh dump --memory-only` writes, by its notes; damaged ones are ELF files."""
+        def note(name, length):
+            name += b"\0"
+            return struct.pack("<III", len(name), length, 0) + name + bytes(-len(name) % 4 + length)
+
+        def core(notes, at=0x78):
+            return (b"\x7fELF\2\1\1" + bytes(9) +
+                    struct.pack("<HHIQQQIHHHHHH", 4, 62, 1, 0, 0x40, 0, 0, 0x40, 0x38, 1, 0, 0, 0) +
+                    struct.pack("<IIQQQQQQ", 4, 0, at, 0, 0, len(notes), 0, 0) + notes)
+        windows = note(b"CORE", 336) + note(b"QEMU", 440)
+        linux = windows + note(b"VMCOREINFO", 300)
+        self.refused(self.file("w.elf", core(windows)), "QEMU and libvirt", "--format win-dmp")
+        self.refused(self.file("l.elf", core(linux)), "Linux guest")
+        self.refused(self.file("p.elf", core(note(b"CORE", 336))), "an ELF file")
+        here, wrong = struct.pack("<Q", 0x40), struct.pack("<Q", 2**64 - 8)
+        for bad in (core(windows, 1 << 63), core(windows)[:0x80], core(windows)[:0x50],
+                    core(struct.pack("<III", 0xffffffff, 0xffffffff, 0) + b"QEMU"),
+                    core(windows).replace(here, wrong, 1)):
+            self.refused(self.file("b.elf", bad), "an ELF file")
+
     def test_empty_directory_fifo_and_nothing(self):
         self.refused(self.file("empty.dmp", b""), "empty")
         done = run(self.folder.name + "/none.dmp")

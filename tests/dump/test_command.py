@@ -219,7 +219,8 @@ class Options(DumpTest):
         self.assertIn(b"PROC_IDLE_ACCOUNTING", done.stderr)
 
     def test_symbols(self):
-        """prcb layout --isf writes a symbol table; read back it finds what the catalog finds."""
+        """prcb layout --isf writes a symbol table; read back it finds what the catalog finds, under
+        the same names: elements of arrays, and no structure beside its parts."""
         done = subprocess.run([PRCB, "layout", "KPRCB", "--version", "10.0.19041", "--isf"],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         table = json.loads(done.stdout)
@@ -236,6 +237,12 @@ class Options(DumpTest):
             self.assertEqual(b["power_state"]["found_by"], "symbols")
             for name in ("KernelTime", "MHz", "IdleTimeTotal", "Parked", "kprcb"):
                 self.assertEqual(a[name], b[name], name)
+            self.assertEqual(a["power_state"]["members"], b["power_state"]["members"])
+        paths = [set(re.findall(r"(?m)^ +(\+0x[0-9a-f]+ \S+)", run("--struct", "KPRCB", *more, path)
+                                .stdout.decode())) - {"+0x0100 DpcWatchdogPeriod"}
+                 for more in ((), ("--symbols", self.path("s.json.xz")))]
+        self.assertIn("+0x8060 PowerState.PerfFeedback.Counters[0]", paths[0])
+        self.assertEqual(paths[0] - paths[1], set())
 
     def test_symbols_for_a_build_nobody_knows(self):
         done = subprocess.run([PRCB, "layout", "KPRCB", "--version", "10.0.19041", "--isf"],

@@ -63,13 +63,18 @@ def source(version, more=""):
 
 
 class Pdb(DumpTest):
-    def pdb(self, version, name="ntkrnlmp.pdb", text=None):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path("nt.c"), "w") as out:
-            out.write(text or source(version))
+    def compile(self, name, text):
+        with open(self.path(name + ".c"), "w") as out:
+            out.write(text)
         subprocess.run(["clang", "--target=x86_64-pc-windows-msvc", "-g", "-gcodeview", "-c",
-                        self.path("nt.c"), "-o", self.path("nt.obj")], check=True)
-        subprocess.run(["lld-link", self.path("nt.obj"), "/debug", "/entry:entry", "/dll",
+                        self.path(name + ".c"), "-o", self.path(name + ".obj")], check=True)
+        return self.path(name + ".obj")
+
+    def pdb(self, version, name="ntkrnlmp.pdb", text=None, others=()):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        objects = [self.compile("other%d" % i, more) for i, more in enumerate(others)]
+        objects.append(self.compile("nt", text or source(version)))
+        subprocess.run(["lld-link", *objects, "/debug", "/entry:entry", "/dll",
                         "/nodefaultlib", "/subsystem:native", "/out:" + self.path("nt.dll"),
                         "/pdb:" + self.path(name)], check=True, stdout=subprocess.DEVNULL)
         return self.path(name)
@@ -98,6 +103,22 @@ class Pdb(DumpTest):
                 t = data["processors"][1]["thread"]
                 self.assertEqual((t["process_name"], t["process_name_found_by"], t["process_id"],
                                   t["ids_found_by"]), ("svchost.exe", "symbols", 1232, "symbols"))
+
+    def test_two_kprcbs(self):
+        """The public PDB of a kernel holds a short KPRCB, too: the one of KDBG's size is taken."""
+        version = "10.0.19041"
+        path = self.write(TRIAGE % version + "cpu.*.PowerState.WmiInterfaceEnabled = -5\n")
+        plain = self.read(path)
+        short = "struct _KPRCB { unsigned MxCsr; char pad[0x6fc]; } %s;\n"
+        long = "struct _KPRCB { unsigned MxCsr; char pad[0x1fffc]; } %s;\n"
+        for others in ((short,), (long,), (short, long)):
+            pdb = self.pdb(version, others=[text % "other%d" % i for i, text in enumerate(others)])
+            self.check(version, self.read(path, "--symbols", pdb), plain)
+        pdb = self.pdb("", text=short % "x" + "int entry(void) { return 0; }\n",
+                       others=[long % "y"])
+        done = run("-j", "--symbols", pdb, path)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"another kernel's and is not used", done.stdout + done.stderr)
 
     def test_directory(self):
         """A symbol store with two kernels and another module's PDB: each dump takes its own."""

@@ -98,6 +98,23 @@ static int visit(struct walk *w, struct prcb_dump_member *m)
     return w->fn ? w->fn(m, w->ctx) : 0;
 }
 
+/* Whether row i is a structure or an array of which the rows behind it, at its place, are parts. */
+static bool has_parts(const struct prcb_dump *d, size_t i)
+{
+    struct prcb_dump_symbol whole = symbol_at(d, i), part;
+    size_t length = strlen(whole.member);
+
+    for (size_t k = i + 1; k < d->options.symbol_count; k++) {
+        part = symbol_at(d, k);
+        if (part.offset != whole.offset || strcmp(part.structure, whole.structure))
+            return false;
+        if (!strncmp(part.member, whole.member, length) &&
+            (part.member[length] == '.' || part.member[length] == '['))
+            return true;
+    }
+    return false;
+}
+
 static int walk_symbols(struct walk *w)
 {
     int code = 0;
@@ -116,7 +133,7 @@ static int walk_symbols(struct walk *w)
             .is_opaque = s->size > 8 || (s->size & (s->size - 1)),
         };
 
-        if (*s->member && !strcmp(s->structure, w->view->name))
+        if (*s->member && !strcmp(s->structure, w->view->name) && !has_parts(w->d, i))
             code = visit(w, &m);
     }
     return code;

@@ -61,10 +61,11 @@ void dump_symbols_free(struct dump_tables *tables);
 /* True if they have the same structures with the same members. */
 bool dump_symbols_same(const struct dump_symbols *a, const struct dump_symbols *b);
 
-/* dump_pdb.c: the named structures of a PDB, and what they hold by value, as an ISF has them. */
+/* dump_pdb.c: the named structures of a PDB, and what they hold by value, as an ISF has them. A PDB
+ * may define KPRCB several times; nth: from the largest on. -ENOENT without words: no such. */
 struct json_object;
 bool dump_pdb_is(const uint8_t *bytes, size_t size);
 int dump_pdb_read(const uint8_t *bytes, size_t size, const char *path, const char *const *wanted,
-                  struct json_object **ret, struct prcb_error *err);
+                  unsigned int nth, struct json_object **ret, struct prcb_error *err);
 
 #endif

@@ -40,6 +40,28 @@ static bool uses_symbols(const struct prcb_dump *d)
     return prcb_dump_info(d)->layout_found == PRCB_DUMP_BY_SYMBOLS;
 }
 
+/* The first table of a file that the dump's debugger data agree with. Where none does, the first
+ * all the same: the dump's notes say why it is not used. */
+static int open_with_file(int fd, const char *path, const struct dump_source *source,
+                          struct prcb_dump **ret, struct prcb_error *err)
+{
+    const struct dump_tables *t = source->symbols;
+
+    for (size_t i = 0; i < t->count; i++) {
+        struct prcb_dump *d;
+        int code = open_with(fd, path, source, &t->tables[i], &d, err);
+
+        if (code)
+            return code;
+        if (uses_symbols(d) || t->count == 1) {
+            *ret = d;
+            return 0;
+        }
+        prcb_dump_close(d);
+    }
+    return open_with(fd, path, source, t->tables, ret, err);
+}
+
 /* The table of a directory that the dump's debugger data agree with. Where none does, or several
  * that differ do, none is used. */
 static int open_with_symbols(int fd, const char *path, const struct dump_source *source,
@@ -50,7 +72,7 @@ static int open_with_symbols(int fd, const char *path, const struct dump_source 
     int code = 0;
 
     if (!t->is_directory)
-        return open_with(fd, path, source, t->tables, ret, err);
+        return open_with_file(fd, path, source, ret, err);
     for (size_t i = 0; i < t->count; i++) {
         struct prcb_dump *d;
         bool is_used;

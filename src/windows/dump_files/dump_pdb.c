@@ -326,6 +326,38 @@ static bool find_definition(const struct pdb *p, const char *name, struct aggreg
     return take_aggregate(s, kind, ret);
 }
 
+/* A kernel's PDB may hold shorter definitions, which some of its modules were built with: the
+ * largest of a name, or the nth below it in size. */
+static bool find_nth_largest(const struct pdb *p, const char *name, unsigned int nth,
+                             struct aggregate *ret)
+{
+    size_t low = array_front(i, p->definition_count, strcmp(p->definitions[i].name, name) < 0);
+    uint64_t below = UINT64_MAX;
+
+    for (unsigned int n = 0; n <= nth; n++) {
+        struct aggregate largest = {0};
+        bool is_found = false;
+
+        for (size_t i = low; i < p->definition_count && !strcmp(p->definitions[i].name, name);
+             i++) {
+            struct aggregate a = {.index = p->definitions[i].index};
+            uint32_t kind;
+            struct span s = type_at(p, a.index, &kind);
+
+            if (!take_aggregate(s, kind, &a) || a.size >= below ||
+                (is_found && a.size <= largest.size))
+                continue;
+            largest = a;
+            is_found = true;
+        }
+        if (!is_found)
+            return false;
+        below = largest.size;
+        *ret = largest;
+    }
+    return true;
+}
+
 /* Names that many structures share are told apart by their place. */
 static void unique_name(const struct aggregate *a, char *ret, size_t size)
 {
@@ -582,9 +614,15 @@ bool dump_pdb_is(const uint8_t *bytes, size_t size)
     return size >= MAGIC_LENGTH && !memcmp(bytes, MAGIC, MAGIC_LENGTH);
 }
 
-static int make_document(struct pdb *p, const char *const *wanted, struct json_object **ret)
+static int make_document(struct pdb *p, const char *const *wanted, unsigned int nth,
+                         struct json_object **ret)
 {
-    struct json_object *top = json_object_new_object();
+    struct json_object *top;
+    struct aggregate kprcb;
+
+    if (nth && !find_nth_largest(p, "_KPRCB", nth, &kprcb))
+        return -ENOENT;
+    top = json_object_new_object();
 
     p->user = json_object_new_object();
     p->base = json_object_new_object();
@@ -597,7 +635,7 @@ static int make_document(struct pdb *p, const char *const *wanted, struct json_o
         char name[80];
 
         snprintf(name, sizeof(name), "_%s", *wanted);
-        if (find_definition(p, name, &a))
+        if (find_nth_largest(p, name, strcmp(*wanted, "KPRCB") ? 0 : nth, &a))
             add_aggregate(p, &a, false, 0);
     }
     if (p->doc.failed) {
@@ -609,7 +647,7 @@ static int make_document(struct pdb *p, const char *const *wanted, struct json_o
 }
 
 int dump_pdb_read(const uint8_t *bytes, size_t size, const char *path, const char *const *wanted,
-                  struct json_object **ret, struct prcb_error *err)
+                  unsigned int nth, struct json_object **ret, struct prcb_error *err)
 {
     struct pdb p = {.bytes = bytes, .size = size, .path = path, .err = err};
     int code = open_container(&p);
@@ -619,7 +657,7 @@ int dump_pdb_read(const uint8_t *bytes, size_t size, const char *path, const cha
     if (!code)
         code = index_definitions(&p);
     if (!code)
-        code = make_document(&p, wanted, ret);
+        code = make_document(&p, wanted, nth, ret);
     free(p.definitions);
     free(p.types);
     free(p.tpi);

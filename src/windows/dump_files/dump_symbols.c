@@ -21,6 +21,7 @@
 #define FILE_MOST   (1ull << 30)
 #define DEPTH_MOST  5
 #define ROWS_MOST   (1u << 18) /* of a kernel some 10,000 */
+#define KPRCBS_MOST 4          /* definitions of it in one PDB */
 #define TABLES_MOST 64         /* PDBs of a directory */
 #define ARRAY_MOST  16         /* longer arrays of structures are left out */
 
@@ -115,16 +116,33 @@ static bool is_structure(struct json_object *type)
     return !strcmp(kind, "struct") || !strcmp(kind, "union") || !strcmp(kind, "class");
 }
 
+static bool is_signed_base(struct loader *l, struct json_object *type)
+{
+    return json_object_get_boolean(get(get(l->base_types, get_text(type, "name")), "signed"));
+}
+
+/* Elements, as the catalog has them. */
 static void add_array(struct loader *l, const char *path, struct json_object *type, uint64_t offset,
                       unsigned int depth)
 {
     struct json_object *inner = get(type, "subtype");
+    const char *kind = get_text(inner, "kind");
     uint32_t count = get_number(type, "count"), size = type_size(l, inner, 0);
+    struct prcb_dump_symbol row = {.size = size,
+                                   .is_pointer = !strcmp(kind, "pointer"),
+                                   .is_signed = is_signed_base(l, inner)};
     char element[320];
 
-    for (uint32_t i = 0; is_structure(inner) && count <= ARRAY_MOST && i < count; i++) {
+    if (count > ARRAY_MOST || offset + (uint64_t)count * size > UINT32_MAX)
+        return;
+    for (uint32_t i = 0; is_structure(inner) && i < count; i++) {
         snprintf(element, sizeof(element), "%s[%u].", path, i);
         add_fields(l, get_text(inner, "name"), element, offset + (uint64_t)i * size, depth + 1);
+    }
+    for (uint32_t i = 0; !is_structure(inner) && strcmp(kind, "array") && size && i < count; i++) {
+        snprintf(element, sizeof(element), "%s[%u]", path, i);
+        row.offset = (uint32_t)(offset + (uint64_t)i * size);
+        add_row(l, &row, element, row.is_pointer ? "pointer" : bare(get_text(inner, "name")));
     }
 }
 
@@ -144,8 +162,7 @@ static void add_field(struct loader *l, const char *prefix, const char *name,
         .bit_first = is_bits ? (uint8_t)get_number(type, "bit_position") : 0,
         .bit_width = is_bits ? (uint8_t)get_number(type, "bit_length") : 0,
         .is_pointer = !strcmp(kind, "pointer"),
-        .is_signed =
-            json_object_get_boolean(get(get(l->base_types, get_text(inner, "name")), "signed")),
+        .is_signed = is_signed_base(l, inner),
     };
 
     if (snprintf(path, sizeof(path), "%s%s", prefix, name) >= (int)sizeof(path) - 16 ||
@@ -257,7 +274,9 @@ static struct json_object *parse_json(const char *path, const uint8_t *bytes, si
 
 #define WANTED_MOST 32
 
-static int parse(const char *path, int fd, struct json_object **ret, struct prcb_error *err)
+/* -ENOENT: the file has no nth KPRCB. */
+static int parse(const char *path, int fd, unsigned int nth, struct json_object **ret,
+                 struct prcb_error *err)
 {
     const char *wanted[WANTED_MOST] = {NULL};
     struct stat st;
@@ -273,7 +292,9 @@ static int parse(const char *path, int fd, struct json_object **ret, struct prcb
     for (unsigned int i = 0; i < WANTED_MOST - 1 && wanted_at(i); i++)
         wanted[i] = wanted_at(i);
     if (dump_pdb_is(bytes, (size_t)st.st_size))
-        code = dump_pdb_read(bytes, (size_t)st.st_size, path, wanted, ret, err);
+        code = dump_pdb_read(bytes, (size_t)st.st_size, path, wanted, nth, ret, err);
+    else if (nth)
+        code = -ENOENT;
     else
         *ret = parse_json(path, bytes, (size_t)st.st_size, err);
     munmap(bytes, (size_t)st.st_size);
@@ -291,25 +312,39 @@ static void free_table(struct dump_symbols *symbols)
     free(symbols->path);
 }
 
-static int load_file(const char *path, uint64_t limit, struct dump_tables *ret,
-                     struct prcb_error *err)
+/* A table of the nth KPRCB. */
+static int load_nth(const char *path, int fd, unsigned int nth, struct dump_tables *ret,
+                    struct prcb_error *err)
 {
-    struct dump_symbols table = {.path = strdup(path)};
+    struct dump_symbols table = {0};
     struct json_object *root = NULL;
-    int fd, code = dump_unpack(path, limit, &fd, err);
+    int code = parse(path, fd, nth, &root, err);
 
-    if (!code) {
-        code = parse(path, fd, &root, err);
-        close(fd);
-    }
-    if (!code)
-        code = load_structures(root, path, &table, err);
+    if (code)
+        return code;
+    table.path = strdup(path);
+    code = load_structures(root, path, &table, err);
     json_object_put(root);
     if (!code && (!table.path || array_append(ret->tables, ret->count, table)))
         code = prcb_fail(err, -ENOMEM, "%s: out of memory", path);
     if (code)
         free_table(&table);
     return code;
+}
+
+/* A table for each KPRCB in it: which is the dump's, its debugger data tell. */
+static int load_file(const char *path, uint64_t limit, struct dump_tables *ret,
+                     struct prcb_error *err)
+{
+    int fd, code = dump_unpack(path, limit, &fd, err);
+
+    if (code)
+        return code;
+    code = load_nth(path, fd, 0, ret, err);
+    for (unsigned int nth = 1; !code && nth < KPRCBS_MOST; nth++)
+        code = load_nth(path, fd, nth, ret, err);
+    close(fd);
+    return code == -ENOENT ? 0 : code;
 }
 
 /* Leaves out PDBs that have no KPRCB, which are other modules', and damaged ones, as long as one
