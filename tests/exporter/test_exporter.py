@@ -28,6 +28,7 @@ import wire  # noqa: E402
 
 EXPORTER = os.environ.get("PRCB_EXPORTER", "prcb-exporter")
 PRCBD = os.environ.get("PRCBD", "prcbd")
+PRCB = os.environ.get("PRCB")
 SHORT_LIVES = os.environ.get("SHORT_LIVES")
 DEADLINE = 60
 # At least; else for some seconds.
@@ -330,6 +331,108 @@ class Crowds(Case):
         for _ in range(100):
             self.hold("127.0.0.1", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 4)
         self.assertEqual(self.scrape(), b"HTTP/1.1 200 OK")
+
+
+class Profiles(Case):
+    """/debug/pprof: by prcb itself, and by programs in its place that do what they should not."""
+
+    def in_its_place(self, script):
+        path = self.folder() + "/prcb"
+        with open(path, "w") as file:
+            file.write("#!/bin/sh\n" + script)
+        os.chmod(path, 0o755)
+        return path
+
+    def test_go_reads_it(self):
+        self.need("go")
+        if not PRCB:
+            self.skipTest("PRCB does not name prcb")
+        port = free_port()
+        self.start("--pprof", "2", "--pprof-program", PRCB, "--web.listen-address=127.0.0.1:%d" % port)
+        target = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(target.wait)
+        self.addCleanup(target.kill)
+        folder = self.folder()
+        for page, kind, parts in (("wait", "off_cpu", ("ready", "wait")), ("profile", "cpu", ("run",))):
+            result = subprocess.run(["go", "tool", "pprof", "-raw", "http://127.0.0.1:%d/debug/pprof/%s"
+                                     "?seconds=1&comm=sleep" % (port, page)], capture_output=True, text=True,
+                                    timeout=DEADLINE, env=os.environ | {"PPROF_TMPDIR": folder})
+            if "built without" in result.stderr:
+                self.skipTest(result.stderr)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("PeriodType: %s nanoseconds" % kind, result.stdout)
+            totals = {name: int(ns) for name, ns in re.findall(r"(\w+)_ns=(\d+)", result.stdout)}
+            rows = re.findall(r"(?m)^ +(\d+): [\d ]+$",
+                              result.stdout.split("Samples:")[1].split("Locations")[0])
+            self.assertEqual(sum(map(int, rows)), sum(totals[part] for part in parts), result.stdout)
+
+    def test_off_unless_asked_for(self):
+        self.assertEqual(self.start().get("/debug/pprof/wait")[0].status, 404)
+
+    def test_what_is_asked_for_reaches_no_command_line(self):
+        program = self.in_its_place('printf "%s\\n" "$@"')
+        exporter = self.start("--pprof", "1", "--pprof-seconds", "20", "--pprof-program", program)
+        for wrong in ("seconds=0", "seconds=21", "seconds=1e1", "seconds=-1", "seconds=", "comm=", "comm=-a",
+                      "comm=1", "comm=/x", "comm=" + 16 * "x", "cgroup=x", "cgroup=", "cgroup=/a/../..",
+                      "cgroup=/..", "cgroup=/a/../b", "cgroup=/a&comm=b", "cgroup=/" + 5000 * "a"):
+            self.assertEqual(exporter.get("/debug/pprof/wait?" + wrong)[0].status, 400, wrong)
+        response, data = exporter.get("/debug/pprof/wait?seconds=3&comm=%24%28x%29%3B%20y")
+        self.assertEqual(response.status, 200)
+        self.assertEqual(data.decode().splitlines(), ["why", "--pprof", "wait", "--for", "3", "--budget", "5",
+                                                      "--tier", "perf", "$(x); y"])
+        self.assertEqual(response.headers["Content-Type"], "application/octet-stream")
+        data = exporter.get("/debug/pprof/lock?cgroup=/a%20b")[1].decode().splitlines()
+        self.assertEqual((data[2], data[-2], data[-1][-4:]), ("lock", "--cgroup", "/a b"))
+        self.assertEqual(exporter.get("/debug/pprof/profile")[1].decode().splitlines()[-1], "-a")
+        self.assertEqual(exporter.get("/debug/pprof/wait", method="HEAD")[0].status, 404)
+
+    def test_programs_that_fail(self):
+        for script, status, said in (("echo no >&2; exit 3", 503, b"no profile: no\n"), ("exit 0", 503, b"no profile"),
+                                     ("kill -9 $$", 503, b"no profile"),
+                                     ("head -c 40000000 /dev/zero", 503, b"larger than")):
+            response, data = self.start("--pprof", "1", "--pprof-program",
+                                        self.in_its_place(script)).get("/debug/pprof/wait")
+            self.assertEqual(response.status, status, script)
+            self.assertIn(said, data)
+        response, data = self.start("--pprof", "1", "--pprof-program", "/nonexistent").get("/debug/pprof/wait")
+        self.assertEqual((response.status, b"does not start" in data), (503, True))
+
+    def test_many_at_a_time(self):
+        """Two are made, others are refused, and figures go on; a place is free again after each. At the
+        end those that go on are ended with it."""
+        folder = self.folder()
+        fifo = folder + "/fifo"
+        os.mkfifo(fifo)
+        exporter = self.start("--pprof", "2", "--pprof-program",
+                              self.in_its_place("echo $$ >> %s/pids; cat %s" % (folder, fifo)))
+
+        def begin():
+            connection = Over(exporter.path)
+            connection.request("GET", "/debug/pprof/wait")
+            self.addCleanup(connection.close)
+            return connection
+
+        def pids():
+            path = pathlib.Path(folder + "/pids")
+            return path.read_text().splitlines() if path.exists() else []
+
+        def started(count):
+            return len(pids()) == count
+
+        first = [begin(), begin()]
+        wait_for(lambda: started(2), "two programs")
+        self.assertEqual(exporter.get("/debug/pprof/wait")[0].status, 429)
+        self.assertEqual(exporter.get()[0].status, 200)
+        with open(fifo, "w") as file:
+            file.write("x")
+        answers = sorted(c.getresponse().read() for c in first)
+        self.assertEqual(b"".join(answers).count(b"x"), 1)
+        begin()
+        wait_for(lambda: started(3), "a third program")
+        exporter.process.terminate()
+        self.assertEqual(exporter.process.wait(DEADLINE), 0)
+        last = int(pids()[-1])
+        wait_for(lambda: not os.path.exists("/proc/%d" % last), "the program's end")
 
 
 class Arguments(Case):

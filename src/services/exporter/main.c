@@ -23,6 +23,8 @@
 #define RETRY_NS        1000000000ull /* how often a missing prcbd is looked for */
 #define RELOAD_NS       1000000000ull /* how often the web configuration is looked at */
 #define TEXTFILE_S      15
+#define PROFILE_S       60
+#define PROFILE_PERCENT 5
 
 struct exporter {
     struct metrics_options options;
@@ -165,7 +167,7 @@ static int until(uint64_t then, uint64_t now)
 static int serve(struct exporter *e, int signal_fd)
 {
     for (;;) {
-        struct pollfd fds[WEB_SOCKETS_MAX + 1] = {{.fd = signal_fd, .events = POLLIN}};
+        struct pollfd fds[WEB_FDS_MAX + 1] = {{.fd = signal_fd, .events = POLLIN}};
         uint64_t now = now_ns();
         int timeout = until(e->next_look < e->next_reload ? e->next_look : e->next_reload, now);
         struct signalfd_siginfo info;
@@ -245,6 +247,14 @@ static const struct cli_option rows[] = {
      AT(web_options.config_file)},
     {0, "web.telemetry-path", "PATH", "where the figures are (default /metrics)",
      AT(web_options.telemetry_path), .take = take_path},
+    {0, "pprof", "N", "serve profiles below /debug/pprof, N at a time at most (default 0: none)",
+     .kind = CLI_NUMBER, AT(web_options.profiles.most), .max = PROFILES_MAX},
+    {0, "pprof-seconds", "SEC", "of one profile, at most (default 60)",
+     .kind = CLI_NUMBER, AT(web_options.profiles.seconds), .min = 1, .max = 600},
+    {0, "pprof-budget", "PERCENT", "of one processor, for reading the stacks of one profile (default 5)",
+     .kind = CLI_NUMBER, AT(web_options.profiles.percent), .min = 1, .max = 100},
+    {0, "pprof-program", "FILE", "the program prcb, which makes them", .kind = CLI_TEXT,
+     AT(web_options.profiles.program), .what = "the file name is empty"},
     METRICS_ROWS(struct exporter, options),
     {0, "cgroup-root", "PATH", "where cgroup version 2 is mounted", .kind = CLI_TEXT, AT(options.cgroup_root)},
     {0, "textfile", "FILE", "write the figures to FILE, for node_exporter", .kind = CLI_TEXT, AT(textfile),
@@ -276,6 +286,9 @@ int main(int argc, char **argv)
                          .options.replay_scale = 1,
                          .textfile_every = TEXTFILE_S * 1000000000ull,
                          .web_options = {.telemetry_path = "/metrics",
+                                         .profiles = {.seconds = PROFILE_S,
+                                                      .percent = PROFILE_PERCENT,
+                                                      .program = PRCB_BINDIR "/prcb"},
                                          .figures = figures,
                                          .ready = ready,
                                          .log = say,
@@ -291,6 +304,8 @@ int main(int argc, char **argv)
         web->addresses[web->address_count++] = DEFAULT_ADDRESS;
     if (web->config_file && !*web->config_file)
         web->config_file = NULL;
+    web->profiles.tier = e.options.tier;
+    web->profiles.cgroup_root = e.options.cgroup_root;
     signal_fd = signals();
     if (signal_fd < 0) {
         say("no descriptor is free");

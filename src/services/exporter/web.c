@@ -58,6 +58,7 @@ struct web {
     ino_t unix_ino[WEB_SOCKETS_MAX];  /* this one */
     struct MHD_Daemon *daemons[WEB_SOCKETS_MAX];
     struct places places; /* of all daemons */
+    struct profiles profiles;
     struct loaded loaded;
     struct stamp stamps[FILES];
     unsigned char secret[MAC_BYTES]; /* of the next */
@@ -397,6 +398,121 @@ static enum MHD_Result metrics_page(struct web *web, struct MHD_Connection *conn
                  false);
 }
 
+/* ---- profiles ---- */
+
+/* A request whose profile is being made: the connection sleeps meanwhile. */
+struct sleeper {
+    struct profile *profile;
+    struct MHD_Connection *connection;
+};
+
+static struct sleeper no_sleeper; /* of every other request */
+
+static const char *argument(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+/* The paths are those under which Go's programs have theirs. */
+static const char *profile_kind(const struct web *web, const char *url)
+{
+    static const char *const kinds[][2] = {{"/debug/pprof/wait", "wait"},
+                                           {"/debug/pprof/lock", "lock"},
+                                           {"/debug/pprof/profile", "run"}};
+
+    for (size_t i = 0; web->options.profiles.most && i < sizeof(kinds) / sizeof(*kinds); i++) {
+        if (!strcmp(url, kinds[i][0]))
+            return kinds[i][1];
+    }
+    return NULL;
+}
+
+static enum MHD_Result begin_profile(struct web *web, struct MHD_Connection *connection,
+                                     const char *kind, void **state)
+{
+    const struct profiles_request request = {.kind = kind,
+                                             .seconds = argument(connection, "seconds"),
+                                             .cgroup = argument(connection, "cgroup"),
+                                             .comm = argument(connection, "comm")};
+    struct sleeper *sleeper = malloc(sizeof(*sleeper));
+    const char *why = NULL;
+    int result = sleeper
+                     ? profiles_start(&web->profiles, &request, now_ms(), &sleeper->profile, &why)
+                     : -ENOMEM;
+    char text[256];
+
+    if (!result) {
+        sleeper->connection = connection;
+        sleeper->profile->ctx = sleeper;
+        *state = sleeper;
+        MHD_suspend_connection(connection);
+        return MHD_YES;
+    }
+    free(sleeper);
+    if (result == -EINVAL && why)
+        snprintf(text, sizeof(text), "%s\n", why);
+    else if (result == -EBUSY)
+        snprintf(text, sizeof(text), "as many profiles are being made as may be; try again\n");
+    else
+        snprintf(text, sizeof(text), "%s does not start: %s\n", web->options.profiles.program,
+                 strerror(-result));
+    return say(connection,
+               result == -EINVAL && why ? MHD_HTTP_BAD_REQUEST
+               : result == -EBUSY       ? MHD_HTTP_TOO_MANY_REQUESTS
+                                        : MHD_HTTP_SERVICE_UNAVAILABLE,
+               PLAIN, text);
+}
+
+static enum MHD_Result end_profile(struct MHD_Connection *connection, struct sleeper *sleeper)
+{
+    struct profile *profile = sleeper->profile;
+    char text[PROFILES_SAID + 32], *body;
+
+    if (!profile || !profile->done)
+        return MHD_NO;
+    if (profile->failed) {
+        snprintf(text, sizeof(text), "no profile: %s\n", profile->text);
+        return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, PLAIN, text);
+    }
+    body = profile->bytes;
+    profile->bytes = NULL;
+    return queue(connection, MHD_HTTP_OK, "application/octet-stream", body, profile->size, false);
+}
+
+static void wake_sleepers(struct web *web, bool all)
+{
+    for (size_t i = 0; i < PROFILES_MAX; i++) {
+        struct profile *profile = &web->profiles.profile[i];
+        struct sleeper *sleeper = profile->ctx;
+
+        if (!profile->used || !sleeper || (!profile->done && !all))
+            continue;
+        profile->ctx = NULL;
+        MHD_resume_connection(sleeper->connection);
+    }
+}
+
+static struct place *place_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
+}
+
+/* Their connections do nothing meanwhile, and that is right. */
+static void keep_sleepers(struct web *web)
+{
+    for (size_t i = 0; i < PROFILES_MAX; i++) {
+        struct sleeper *sleeper = web->profiles.profile[i].ctx;
+
+        if (web->profiles.profile[i].used && sleeper && place_of(sleeper->connection))
+            place_asked(place_of(sleeper->connection), now_ms());
+    }
+}
+
+/* ---- requests ---- */
+
 /* Returns whether a request came in by this machine's loopback address. */
 static bool is_local(struct MHD_Connection *connection)
 {
@@ -443,14 +559,6 @@ static bool has_certificate(const struct web *web, struct MHD_Connection *connec
     return info && !gnutls_certificate_verify_peers2(info->tls_session, &status) && !status;
 }
 
-static struct place *place_of(struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-    return info ? info->socket_context : NULL;
-}
-
 static enum verdict judge_request(struct web *web, struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -476,7 +584,7 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 {
     struct web *web = ctx;
     const char *length = header(connection, "Content-Length");
-    static char known;
+    const char *kind;
 
     if (place_of(connection))
         place_asked(place_of(connection), now_ms());
@@ -486,9 +594,11 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
         return say(connection, MHD_HTTP_BAD_REQUEST, PLAIN, "a request with a body\n");
     /* An answer to the first call would close the connection, for a body could still come. */
     if (!*state) {
-        *state = &known;
+        *state = &no_sleeper;
         return MHD_YES;
     }
+    if (*state != &no_sleeper)
+        return end_profile(connection, *state);
     if (is_local(connection) && is_foreign(header(connection, "Host")))
         return say(
             connection, MHD_HTTP_MISDIRECTED_REQUEST, PLAIN,
@@ -509,6 +619,9 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
     }
     if (!strcmp(url, web->options.telemetry_path))
         return metrics_page(web, connection);
+    kind = profile_kind(web, url);
+    if (kind && !strcmp(method, "GET"))
+        return begin_profile(web, connection, kind, state);
     if (!strcmp(url, "/"))
         return landing(web, connection);
     if (!strcmp(url, "/-/healthy"))
@@ -543,6 +656,13 @@ static void connected(void *ctx, struct MHD_Connection *connection, void **state
 static void answered(void *ctx, struct MHD_Connection *connection, void **state,
                      enum MHD_RequestTerminationCode code)
 {
+    struct sleeper *sleeper = *state;
+
+    if (sleeper && sleeper != &no_sleeper) {
+        profile_free(sleeper->profile);
+        free(sleeper);
+        *state = NULL;
+    }
     if (place_of(connection))
         place_answered(place_of(connection), now_ms());
 }
@@ -551,6 +671,7 @@ static void answered(void *ctx, struct MHD_Connection *connection, void **state,
 
 static void stop_daemons(struct web *web)
 {
+    wake_sleepers(web, true);
     for (size_t i = 0; i < web->socket_count; i++) {
         if (web->daemons[i]) {
             int fd = MHD_quiesce_daemon(web->daemons[i]);
@@ -583,13 +704,13 @@ static struct MHD_Daemon *start_daemon(struct web *web, int listens)
 
     if (fd < 0)
         return NULL;
-    daemon = MHD_start_daemon(MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0u), 0, let_connect, web, answer,
-                              web, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-                              (unsigned)CONNECTIONS, MHD_OPTION_NOTIFY_CONNECTION, connected, web,
-                              MHD_OPTION_NOTIFY_COMPLETED, answered, web,
-                              MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(PLACES_ASK_MS / 1000),
-                              MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_EACH,
-                              MHD_OPTION_ARRAY, tls ? secure : none, MHD_OPTION_END);
+    daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0u), 0, let_connect, web,
+        answer, web, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONNECTIONS, MHD_OPTION_NOTIFY_CONNECTION, connected, web,
+        MHD_OPTION_NOTIFY_COMPLETED, answered, web, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)(PLACES_ASK_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_EACH,
+        MHD_OPTION_ARRAY, tls ? secure : none, MHD_OPTION_END);
     if (!daemon && fcntl(fd, F_GETFD) >= 0)
         close(fd);
     return daemon;
@@ -759,6 +880,7 @@ int web_open(const struct web_options *options, struct web **ret, struct prcb_er
         return prcb_fail(err, -ENOMEM, "out of memory");
     web->options = *options;
     places_init(&web->places);
+    web->profiles.options = options->profiles;
     if (gnutls_rnd(GNUTLS_RND_KEY, web->secret, sizeof(web->secret)))
         result = prcb_fail(err, -EIO, "cannot get random numbers");
     if (!result && options->systemd)
@@ -801,6 +923,7 @@ void web_close(struct web *web)
 
 size_t web_fds(struct web *web, struct pollfd *ret, int *timeout_ms)
 {
+    keep_sleepers(web);
     if (places_end_late(&web->places, now_ms()) && *timeout_ms > 1000)
         *timeout_ms = 1000;
     for (size_t i = 0; i < web->socket_count; i++) {
@@ -812,11 +935,13 @@ size_t web_fds(struct web *web, struct pollfd *ret, int *timeout_ms)
         if (MHD_get_timeout(web->daemons[i], &ms) == MHD_YES && ms < (unsigned)*timeout_ms)
             *timeout_ms = (int)ms;
     }
-    return web->socket_count;
+    return web->socket_count + profiles_fds(&web->profiles, ret + web->socket_count, timeout_ms);
 }
 
 void web_run(struct web *web)
 {
+    profiles_run(&web->profiles, now_ms());
+    wake_sleepers(web, false);
     for (size_t i = 0; i < web->socket_count; i++)
         MHD_run(web->daemons[i]);
 }

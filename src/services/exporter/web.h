@@ -14,10 +14,12 @@
 #include <stddef.h>
 
 #include "accept.h"
+#include "profiles.h"
 
 struct web;
 
 #define WEB_SOCKETS_MAX 16
+#define WEB_FDS_MAX     (WEB_SOCKETS_MAX + PROFILES_MAX)
 
 struct web_options {
     const char *addresses[WEB_SOCKETS_MAX]; /* "host:port", ":port", "[::1]:port", "unix:PATH" */
@@ -25,6 +27,7 @@ struct web_options {
     bool systemd;               /* the sockets that systemd passed instead */
     const char *config_file;    /* NULL: neither TLS nor users */
     const char *telemetry_path; /* "/metrics" */
+    struct profiles_options profiles;
     /* Returns the figures, in memory to be released by free; NULL: there are none, and
      * *ret_status is the HTTP status. */
     char *(*figures)(void *ctx, struct accept accept, size_t *ret_size, unsigned *ret_status);
@@ -35,7 +38,7 @@ struct web_options {
 
 int web_open(const struct web_options *options, struct web **ret, struct prcb_error *err);
 void web_close(struct web *web);
-/* Returns how many of ret (WEB_SOCKETS_MAX) are used. *timeout_ms is lowered to when web_run is
+/* Returns how many of ret (WEB_FDS_MAX) are used. *timeout_ms is lowered to when web_run is
  * due. */
 size_t web_fds(struct web *web, struct pollfd *ret, int *timeout_ms);
 void web_run(struct web *web);
