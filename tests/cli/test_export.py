@@ -16,7 +16,7 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB_EXE") or os.environ.get("PRCB") or
                        os.path.join(SOURCE, "build/src/tools/cli/prcb"))
 TIMEOUT = 120
-ALL = ["--per-cpu", "--per-name", "--cgroup-causes", "--ready-histogram", "--names", "prcb,node,windows"]
+ALL = ["--per-cpu", "--per-name", "--cgroup-causes", "--ready-histogram", "--by-whom", "--names", "prcb,node,windows"]
 
 
 def run(*args, **options):
@@ -155,6 +155,22 @@ class Figures(unittest.TestCase):
         # What is not over yet is in the counter of ready time only.
         self.assertLessEqual(found["prcb_ready_latency_seconds_sum"],
                              found['prcb_system_thread_seconds_total{state="ready"}'] + 1e-8)  # rounded
+
+    def test_who_had_the_processors(self):
+        found = samples(run("--tier", "bpf", "--for", "0.5", "--by-whom").stdout)
+        sums = {}
+        for series, value in found.items():
+            if "_ready_behind_seconds" in series or "_ready_open_seconds" in series:
+                cgroup = re.search(r'cgroup="([^"]*)"', series).group(1)
+                sums[cgroup] = sums.get(cgroup, 0) + value
+        self.assertTrue(sums)
+        for cgroup, value in sums.items():
+            self.assertAlmostEqual(
+                value, found['prcb_cgroup_ready_seconds_total{cgroup="%s"}' % cgroup], places=6)
+        result = run("--tier", "perf", "--for", "0.1", "--by-whom")
+        self.assertEqual(result.returncode, 0)
+        self.assertNotIn("ready_behind", result.stdout)
+        self.assertIn("nothing of by whom: the perf tier", result.stderr)
 
     def test_no_histogram_is_said(self):
         result = run("--tier", "perf", "--for", "0.1", "--ready-histogram")

@@ -528,6 +528,209 @@ static void looks_come_sooner_in_storms(void **state)
     metrics_close(m);
 }
 
+/* ---- by whom ---- */
+
+#define THREADS 12
+
+/* Threads that take turns in having the processor, and the cells of their edges. */
+struct crowd {
+    struct prcb_account accounts[THREADS];
+    uint64_t cells[THREADS][THREADS];
+};
+
+static void look_by_whom(struct metrics *m, const struct crowd *crowd, size_t count)
+{
+    metrics_begin(m);
+    for (size_t i = 0; i < count; i++) {
+        const struct prcb_account *a = &crowd->accounts[i];
+
+        for (size_t k = 0; k < count; k++) {
+            struct prcb_edge edge = {.kind = PRCB_EDGE_PREEMPTED_BY,
+                                     .cause = PRCB_CAUSE_PREEMPTED,
+                                     .by = PRCB_BY_THREAD,
+                                     .tid = crowd->accounts[k].tid,
+                                     .ns = crowd->cells[i][k]};
+
+            assert_int_equal(metrics_add_edge(m, a->key, &edge), 0);
+        }
+        assert_int_equal(metrics_add(m, a), 0);
+    }
+    metrics_end(m, NULL, NULL);
+}
+
+static struct crowd crowd_of(const uint64_t *cgroups, size_t groups)
+{
+    struct crowd crowd = {0};
+
+    for (size_t i = 0; i < THREADS; i++) {
+        crowd.accounts[i] = account(i + 1, cgroups[i % groups], 0);
+        crowd.accounts[i].tid = (pid_t)(100 + i);
+    }
+    return crowd;
+}
+
+static void be_behind(struct crowd *crowd, size_t victim, size_t culprit, uint64_t ns)
+{
+    crowd->accounts[victim].ready_ns += ns;
+    crowd->cells[victim][culprit] += ns;
+}
+
+struct parts {
+    const char *cgroup;
+    uint64_t sum;
+};
+
+static void add_part(void *ctx, const struct metrics_sample *sample)
+{
+    struct parts *parts = ctx;
+
+    if (!parts->cgroup || !strcmp(sample->value[0], parts->cgroup))
+        parts->sum += sample->number;
+}
+
+/* The sum of a family's samples in nanoseconds. cgroup: NULL: all. */
+static uint64_t sum_of(const struct metrics *m, const char *family, const char *cgroup)
+{
+    struct parts parts = {cgroup, 0};
+
+    for (const struct metrics_family *f = metrics_families; f->name; f++) {
+        if (!strcmp(f->name, family))
+            metrics_each(m, f, add_part, &parts);
+    }
+    return parts.sum;
+}
+
+static void ready_time_is_divided_by_whom(void **state)
+{
+    uint64_t cgroups[3] = {make_cgroup("/a"), make_cgroup("/b"), make_cgroup("/c")};
+    struct metrics *m = fed((struct metrics_options){.optional = METRICS_BY_WHOM});
+    struct crowd crowd = crowd_of(cgroups, 3);
+    const char *a_by_b = "prcb_cgroup_ready_behind_seconds_total{cgroup=\"/a\",by=\"/b\"}";
+
+    be_behind(&crowd, 0, 1, 3 * SECOND); /* a behind b */
+    be_behind(&crowd, 0, 3, SECOND);     /* behind itself */
+    be_behind(&crowd, 0, 2, SECOND);     /* c, which is a kernel thread */
+    crowd.accounts[2].flags |= PRCB_ACCOUNT_KTHREAD;
+    crowd.accounts[0].ready_ns += SECOND / 2; /* nobody knows */
+    /* A quota is nobody's fault. */
+    crowd.accounts[0].waits[PRCB_CAUSE_THROTTLED].ns = 7 * SECOND;
+    look_by_whom(m, &crowd, 4);
+    assert_true(value(m, a_by_b) == 3);
+    assert_true(value(m, "prcb_cgroup_ready_behind_seconds_total{cgroup=\"/a\",by=\"self\"}") == 1);
+    assert_true(value(m, "prcb_cgroup_ready_behind_seconds_total{cgroup=\"/a\",by=\"(kernel)\"}") ==
+                1);
+    assert_true(value(m, "prcb_cgroup_ready_behind_seconds_total{cgroup=\"/a\",by=\"(other)\"}") ==
+                .5);
+    assert_true(value(m, "prcb_cgroup_throttled_seconds_total{cgroup=\"/a\"}") == 7);
+    /* A stretch that is not over has nobody yet. */
+    crowd.accounts[0].flags = 0;
+    crowd.accounts[0].open = (struct prcb_open){.cause = PRCB_CAUSE_PREEMPTED, .ns = SECOND};
+    look_by_whom(m, &crowd, 4);
+    assert_true(value(m, "prcb_cgroup_ready_open_seconds{cgroup=\"/a\"}") == 1);
+    assert_true(value(m, a_by_b) == 3);
+    /* The cell was given up, and came about again with less. */
+    crowd.accounts[0].open = (struct prcb_open){0};
+    crowd.accounts[0].ready_ns += 2 * SECOND;
+    crowd.cells[0][1] = SECOND;
+    look_by_whom(m, &crowd, 4);
+    assert_true(value(m, a_by_b) == 4);
+    assert_true(value(m, "prcb_cgroup_ready_behind_seconds_total{cgroup=\"/a\",by=\"(other)\"}") ==
+                1.5);
+    assert_true(value(m, "prcb_cgroup_ready_open_seconds{cgroup=\"/a\"}") == 0);
+    metrics_close(m);
+    remove_cgroup("/a");
+    remove_cgroup("/b");
+    remove_cgroup("/c");
+}
+
+/* Whatever moves, begins and ends: in each cgroup the parts are its ready time to the nanosecond,
+ * and no part falls. */
+static void parts_add_up_while_threads_move(void **state)
+{
+    uint64_t cgroups[4] = {make_cgroup("/a"), make_cgroup("/b"), make_cgroup("/c"),
+                           make_cgroup("/d")};
+    static const char *const paths[] = {"/a", "/b", "/c", "/d"};
+    struct metrics *m =
+        fed((struct metrics_options){.optional = METRICS_BY_WHOM, .max_cgroups = 3});
+    struct crowd crowd = crowd_of(cgroups, 4);
+    uint64_t all = 0, before = 0, open = 0, random = 42, keys = THREADS;
+
+    for (int round = 0; round < 300; round++) {
+        open = 0;
+        for (size_t i = 0; i < THREADS; i++) {
+            struct prcb_account *a = &crowd.accounts[i];
+
+            random = random * 6364136223846793005ull + 1442695040888963407ull;
+            if (a->flags & PRCB_ACCOUNT_EXITED) {
+                *a = account(++keys, cgroups[random >> 40 & 3], 0);
+                a->tid = (pid_t)(100 + i);
+                memset(crowd.cells[i], 0, sizeof(crowd.cells[i]));
+            }
+            /* What is open now closes in the next round. */
+            a->ready_ns += a->open.ns;
+            all += a->open.ns;
+            crowd.cells[i][random >> 44 & 7] += a->open.ns;
+            a->open = (struct prcb_open){0};
+            be_behind(&crowd, i, random >> 50 & 7, random >> 33 & 0xffff);
+            all += random >> 33 & 0xffff;
+            if ((random >> 20 & 7) == 0)
+                a->cgroup = cgroups[random >> 40 & 3];
+            if ((random >> 23 & 7) == 1)
+                crowd.cells[i][random >> 47 & 7] = 0;
+            a->flags = (random >> 26 & 15) == 2 ? PRCB_ACCOUNT_EXITED : 0;
+            if (!a->flags && (random >> 30 & 1))
+                a->open = (struct prcb_open){.cause = PRCB_CAUSE_PREEMPTED, .ns = random >> 50};
+            open += a->open.ns;
+        }
+        look_by_whom(m, &crowd, THREADS);
+        for (size_t i = 0; i < 4; i++) {
+            if (sum_of(m, "prcb_cgroup_ready_seconds", paths[i]))
+                assert_int_equal(sum_of(m, "prcb_cgroup_ready_behind_seconds", paths[i]) +
+                                     sum_of(m, "prcb_cgroup_ready_open_seconds", paths[i]),
+                                 sum_of(m, "prcb_cgroup_ready_seconds", paths[i]));
+        }
+        assert_true(sum_of(m, "prcb_cgroup_ready_behind_seconds", NULL) >= before);
+        before = sum_of(m, "prcb_cgroup_ready_behind_seconds", NULL);
+        assert_true(before <= all + open);
+    }
+    assert_true(before > all / 2);
+    metrics_close(m);
+    for (size_t i = 0; i < 4; i++)
+        remove_cgroup(paths[i]);
+}
+
+/* A group has eight by name, the first ones; the others are one. */
+static void culprits_have_a_limit(void **state)
+{
+    uint64_t cgroups[THREADS];
+    struct metrics *m = fed((struct metrics_options){.optional = METRICS_BY_WHOM});
+    struct crowd crowd;
+    char path[32];
+
+    for (size_t i = 0; i < THREADS; i++) {
+        snprintf(path, sizeof(path), "/c%zu", i);
+        cgroups[i] = make_cgroup(path);
+    }
+    crowd = crowd_of(cgroups, THREADS);
+    for (int round = 1; round <= 3; round++) {
+        for (size_t i = 1; i < THREADS; i++)
+            be_behind(&crowd, 0, i, SECOND);
+        look_by_whom(m, &crowd, THREADS);
+        for (size_t i = 1; i < THREADS; i++) {
+            snprintf(path, sizeof(path), "{cgroup=\"/c0\",by=\"/c%zu\"} %d.", i, round);
+            assert_true(has(m, path) == (i <= CULPRITS));
+        }
+        assert_int_equal(
+            value(m, "prcb_cgroup_ready_behind_seconds_total{cgroup=\"/c0\",by=\"(other)\"}"),
+            round * (THREADS - 1 - CULPRITS));
+    }
+    metrics_close(m);
+    for (size_t i = 0; i < THREADS; i++) {
+        snprintf(path, sizeof(path), "/c%zu", i);
+        remove_cgroup(path);
+    }
+}
+
 /* ---- the document ---- */
 
 static const char *type_word(const struct metrics_family *f)
@@ -550,6 +753,7 @@ static void write_document(FILE *out)
         {METRICS_PRCB, METRICS_PER_CPU, "With `--per-cpu`"},
         {METRICS_PRCB, METRICS_READY, "With `--ready-histogram`"},
         {METRICS_PRCB, METRICS_CGROUP_CAUSES, "With `--cgroup-causes`"},
+        {METRICS_PRCB, METRICS_BY_WHOM, "With `--by-whom`"},
         {METRICS_PRCB, METRICS_BY_NAME, "With `--per-name`"},
         {METRICS_NODE, 0, "With `--names node`"},
         {METRICS_WINDOWS, 0, "With `--names windows`"},
@@ -638,6 +842,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_slice_has_its_share),
         cmocka_unit_test(the_busiest_have_names),
         cmocka_unit_test(names_are_quoted),
+        cmocka_unit_test(ready_time_is_divided_by_whom),
+        cmocka_unit_test(parts_add_up_while_threads_move),
+        cmocka_unit_test(culprits_have_a_limit),
         cmocka_unit_test(every_wait_has_a_class),
         cmocka_unit_test(the_default_is_small),
         cmocka_unit_test(without_figures),

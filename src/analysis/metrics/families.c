@@ -484,6 +484,61 @@ EMIT(emit_classes)
     for_groups(m, family, fn, ctx, one_classes);
 }
 
+/* ---- who had the processors ---- */
+
+static void one_culprit(const struct each_group *each, const struct metrics_sample *labels,
+                        const char *by, uint64_t ns)
+{
+    struct metrics_sample sample = *labels;
+
+    put(&sample, 1, "by", by);
+    emit_ns(each->fn, each->ctx, &sample, ns);
+}
+
+static void one_behind(const struct each_group *each, const struct group *group,
+                       const struct metrics_sample *labels, int used)
+{
+    const struct blame none = {0}, *blame = group->blame ? group->blame : &none;
+
+    for (unsigned i = 0; i < CULPRIT_WORDS; i++) {
+        if (i != CULPRIT_GONE || blame->word_ns[i])
+            one_culprit(each, labels, culprit_words[i], blame->word_ns[i]);
+    }
+    for (unsigned i = 0; i < blame->count; i++)
+        one_culprit(each, labels, blame->named[i].path, blame->named[i].ns);
+}
+
+static void for_victims(const struct metrics *m, const struct metrics_family *family, sample_fn *fn,
+                        void *ctx,
+                        void (*one)(const struct each_group *, const struct group *,
+                                    const struct metrics_sample *, int))
+{
+    struct metrics_family in_cgroup = *family;
+
+    in_cgroup.what = IN_CGROUP;
+    if (m->blaming.available)
+        for_groups(m, &in_cgroup, fn, ctx, one);
+}
+
+EMIT(emit_behind)
+{
+    for_victims(m, family, fn, ctx, one_behind);
+}
+
+static void one_ready_open(const struct each_group *each, const struct group *group,
+                           const struct metrics_sample *labels, int used)
+{
+    struct metrics_sample sample = *labels;
+
+    emit_ns(each->fn, each->ctx, &sample,
+            group->shown.v[ACCOUNT_ready_ns] - blame_sum(group->blame));
+}
+
+EMIT(emit_ready_open)
+{
+    for_victims(m, family, fn, ctx, one_ready_open);
+}
+
 static void one_switches(const struct each_group *each, const struct group *group,
                          const struct metrics_sample *labels, int used)
 {

@@ -399,6 +399,9 @@ static void free_seen(struct seen *seen)
 {
     for (size_t i = 0; seen && i < AXES; i++)
         free(seen->base[i]);
+    if (seen && seen->blamed)
+        free(seen->blamed->cells);
+    free(seen ? seen->blamed : NULL);
     free(seen);
 }
 
@@ -471,10 +474,30 @@ static void count(struct group *group, const struct values *values, const struct
     count_thread(group, a);
 }
 
+/* Who had the processors while this thread was ready. before: the group of the last look; NULL:
+ * there was none. */
+static int add_blame(struct metrics *m, struct seen *seen, struct group *before,
+                     const struct prcb_account *a, uint64_t open_ns)
+{
+    struct group *now = seen->group[AXIS_CGROUP], *victim = before ? before : now;
+    uint64_t cgroup = a->present & PRCB_HAS_CGROUP ? a->cgroup : 0;
+    int result = blame_note_thread(m, a);
+
+    if (!seen->blamed)
+        seen->blamed = calloc(1, sizeof(*seen->blamed));
+    if (!seen->blamed)
+        return -ENOMEM;
+    if (!result && victim)
+        result = blame_account(m, seen->blamed, &victim->blame, victim != now, a,
+                               before ? seen->cgroup : cgroup, open_ns);
+    seen->cgroup = cgroup;
+    return result;
+}
+
 int metrics_add(struct metrics *m, const struct prcb_account *a)
 {
     struct seen *seen = seen_of(m, a->key);
-    struct group *groups[AXES];
+    struct group *groups[AXES], *before;
     struct values values;
     uint64_t ran;
 
@@ -491,11 +514,15 @@ int metrics_add(struct metrics *m, const struct prcb_account *a)
     values_of(a, &values);
     ran = values.v[ACCOUNT_run_ns] - seen->run;
     seen->run = values.v[ACCOUNT_run_ns];
+    before = seen->group[AXIS_CGROUP];
     for (size_t i = 0; i < AXES; i++) {
         groups[i] = group_of(m, (enum axis_number)i, a, ran);
         if (groups[i] && groups[i] != seen->group[i] && change_group(seen, i, groups[i], &values))
             return -ENOMEM;
     }
+    if (m->options.optional & METRICS_BY_WHOM &&
+        add_blame(m, seen, before, a, values.v[ACCOUNT_ready_ns] - a->ready_ns))
+        return -ENOMEM;
     /* Nothing can fail from here on. */
     m->present |= a->present;
     count(&m->all, &values, NULL, a);
@@ -521,6 +548,8 @@ static void free_known(struct axis *axis, enum axis_number number, struct known 
 {
     if (known->group)
         take_group(axis, number, known);
+    if (known->past)
+        blame_free(known->past->blame);
     free(known->past);
     free(known->path);
     free(known);
@@ -619,6 +648,7 @@ void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void
         each_group(m, begin_at_zero);
     m->baseline = false;
     settle(m, ended, ctx);
+    blame_settle(m);
     each_group(m, show);
     for (int number = 0; number < AXES; number++)
         drop_known(m, (enum axis_number)number);
@@ -715,7 +745,10 @@ void metrics_fold_deinit(struct metrics *m)
             free_known(&m->axes[i], (enum axis_number)i, m->axes[i].known[k]);
         table_free(&m->axes[i].places);
         free(m->axes[i].known);
+        blame_free(m->axes[i].other.blame);
+        blame_free(m->axes[i].gone.blame);
     }
+    blame_deinit(&m->blaming);
     if (m->has_include)
         regfree(&m->include);
     if (m->has_exclude)

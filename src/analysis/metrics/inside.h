@@ -10,6 +10,7 @@
 #include <prcb/tails.h>
 
 #include "account_rows.h"
+#include "blame.h"
 #include "cgroup_names.h"
 #include "metrics.h"
 #include "table.h"
@@ -36,6 +37,7 @@ struct group {
     struct values live;               /* of this look */
     struct values shown;              /* the highest there was: what is shown */
     uint64_t running, ready, waiting; /* threads */
+    struct blame *blame;              /* NULL: nobody yet */
 };
 
 enum axis_number { AXIS_CGROUP, AXIS_NAME, AXES };
@@ -88,6 +90,8 @@ struct seen {
     struct group *group[AXES];
     struct values *base[AXES]; /* what it had when it came into the group; NULL: nothing */
     bool done;                 /* ended and folded */
+    uint64_t cgroup;           /* at the last look; 0: none */
+    struct blamed *blamed;     /* NULL: METRICS_BY_WHOM is not wanted */
 };
 
 /* What is shown of the machine as a whole. An empty text and 0 mean "not known". */
@@ -132,6 +136,8 @@ struct metrics {
     uint64_t asked_again; /* when it was last asked to take them up, CLOCK_MONOTONIC */
     uint64_t births, born_at;
     double birth_rate; /* accounts that came about, a second */
+    struct blaming blaming;
+    struct prcb_error no_edges;
 };
 
 /* fold.c */

@@ -99,7 +99,8 @@ static int open_session(struct metrics *m, struct prcb_error *err)
         .size = sizeof(how),
         .tier = m->options.tier,
         .max_threads = (uint32_t)m->options.max_threads, /* of a row that has a limit */
-        .flags = PRCB_OPEN_SHARED | (m->options.optional & METRICS_READY ? PRCB_OPEN_TAILS : 0u)};
+        .flags = PRCB_OPEN_SHARED | (m->options.optional & METRICS_READY ? PRCB_OPEN_TAILS : 0u) |
+                 (m->options.optional & METRICS_BY_WHOM ? PRCB_OPEN_EDGES : 0u)};
     const struct prcb_processors_options view = {.size = sizeof(view), .tier = m->options.tier};
     int result = prcb_open(&how, &m->session, err);
 
@@ -184,12 +185,48 @@ static int daemon_is_there(struct prcb_error *err)
     return result;
 }
 
+struct edges_to {
+    struct metrics *m;
+    uint64_t key;
+};
+
+static int add_edge(const struct prcb_edge *edge, void *ctx)
+{
+    const struct edges_to *to = ctx;
+
+    return metrics_add_edge(to->m, to->key, edge);
+}
+
+/* Reads an account once more, together with its edges. Returns the one that is to be added: what
+ * has no edges now counts as it was. */
+static const struct prcb_account *with_edges(struct metrics *m, const struct prcb_account *account,
+                                             struct prcb_account *room)
+{
+    struct edges_to to = {m, account->key};
+
+    *room = (struct prcb_account){.size = sizeof(*room)};
+    if (!(m->options.optional & METRICS_BY_WHOM) || m->no_edges.code)
+        return account;
+    switch (prcb_edges_walk(m->session, account->key, room, add_edge, &to, &m->no_edges)) {
+    case 0:
+        m->no_edges.code = 0;
+        return room;
+    case -ESTALE:
+    case -EAGAIN:
+    case -ENOMEM:
+        m->no_edges.code = 0;
+    }
+    return account;
+}
+
 static int add_account(const struct prcb_account *account, void *ctx)
 {
     struct metrics *m = ctx;
+    struct prcb_account room;
 
+    account = with_edges(m, account, &room);
     if (m->writer)
-        replay_writer_add(m->writer, account);
+        replay_writer_add(m->writer, m, account);
     return metrics_add(m, account);
 }
 
@@ -310,6 +347,13 @@ const char *metrics_no_ready(const struct metrics *m)
 {
     return m->options.optional & METRICS_READY && !m->has_ready && m->no_ready.text[0]
                ? m->no_ready.text
+               : NULL;
+}
+
+const char *metrics_no_edges(const struct metrics *m)
+{
+    return m->options.optional & METRICS_BY_WHOM && !m->blaming.available && m->no_edges.text[0]
+               ? m->no_edges.text
                : NULL;
 }
 

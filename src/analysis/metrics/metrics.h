@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <prcb/edges.h>
 #include <prcb/prcb.h>
 #include <prcb/processors.h>
 
@@ -34,6 +35,8 @@ enum metrics_optional {
     METRICS_BY_NAME = 1 << 2,       /* threads by name */
     METRICS_READY = 1 << 3,         /* a histogram of how long threads had no processor; the session
                                        then keeps tails (prcb/tails.h) */
+    METRICS_BY_WHOM = 1 << 4,       /* which cgroups had the processors meanwhile; the session then
+                                       keeps edges (prcb/edges.h) */
 };
 
 /* Whose names the families have: prcb's, Windows'; bits. */
@@ -77,6 +80,8 @@ int metrics_look(struct metrics *m, struct prcb_error *err);
 unsigned metrics_wait_ms(const struct metrics *m);
 /* Says why a histogram that was asked for is missing, after the first look; NULL: it is there. */
 const char *metrics_no_ready(const struct metrics *m);
+/* The same of METRICS_BY_WHOM. */
+const char *metrics_no_edges(const struct metrics *m);
 struct prcb *metrics_session(const struct metrics *m); /* its own; NULL: fed, or a replay */
 
 /* For metrics_open_fed: between begin and end the caller adds each account that there is, once.
@@ -84,6 +89,8 @@ struct prcb *metrics_session(const struct metrics *m); /* its own; NULL: fed, or
  * each of them. */
 void metrics_begin(struct metrics *m);
 int metrics_add(struct metrics *m, const struct prcb_account *account);
+/* METRICS_BY_WHOM: an edge of the account that is added next, as of the same moment. */
+int metrics_add_edge(struct metrics *m, uint64_t key, const struct prcb_edge *edge);
 void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void *ctx);
 void metrics_set_processors(struct metrics *m, const struct prcb_processor *processors,
                             uint32_t count);

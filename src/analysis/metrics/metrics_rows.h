@@ -27,6 +27,8 @@ int metrics_take_names(struct cli_parser *parser, void *target);
      .kind = CLI_BITS, METRICS_AT(type, member, optional), .min = METRICS_CGROUP_CAUSES},                   \
     {0, "ready-histogram", NULL, "a histogram of ready times, too", .kind = CLI_BITS,                       \
      METRICS_AT(type, member, optional), .min = METRICS_READY},                                             \
+    {0, "by-whom", NULL, "which cgroups had the processors while threads of others were ready, too",        \
+     .kind = CLI_BITS, METRICS_AT(type, member, optional), .min = METRICS_BY_WHOM},                         \
     {0, "max-cgroups", "N", "series for at most N cgroups, the busiest (default 500)",                  \
      .kind = CLI_NUMBER, METRICS_AT(type, member, max_cgroups), .min = 1, .max = 1000000},                  \
     {0, "max-names", "N", "series for at most N names (default 200)", .kind = CLI_NUMBER,                   \

@@ -148,6 +148,43 @@ static void read_account(struct json_object *from, struct prcb_account *ret)
     }
 }
 
+static const char *text_at(struct json_object *list, size_t place)
+{
+    struct json_object *value =
+        json_object_is_type(list, json_type_array) ? json_object_array_get_idx(list, place) : NULL;
+
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+}
+
+static uint32_t by_number(const char *name)
+{
+    uint32_t by = PRCB_BY_UNKNOWN;
+
+    while (prcb_edge_by_name(by) && strcmp(prcb_edge_by_name(by), name))
+        by++;
+    return prcb_edge_by_name(by) ? by : PRCB_BY_UNKNOWN;
+}
+
+/* Adds behind whom an account's thread was ready. 0 or -ENOMEM. */
+static int read_behind(struct json_object *from, struct metrics *m, uint64_t key)
+{
+    struct json_object *behind = part_in(from, "behind", json_type_array);
+    const struct prcb_edge none = {.kind = PRCB_EDGE_BEHIND, .by = PRCB_BY_REST};
+    int result = behind ? metrics_add_edge(m, key, &none) : 0;
+
+    for (size_t i = 0; behind && i < json_object_array_length(behind) && !result; i++) {
+        struct json_object *cell = json_object_array_get_idx(behind, i);
+        struct prcb_edge edge = {.tid = (pid_t)number_at(cell, 0),
+                                 .ns = number_at(cell, 1),
+                                 .by = by_number(text_at(cell, 2)),
+                                 .cause = cause_number(text_at(cell, 3))};
+
+        edge.kind = edge.cause ? PRCB_EDGE_PREEMPTED_BY : PRCB_EDGE_BEHIND;
+        result = metrics_add_edge(m, key, &edge);
+    }
+    return result;
+}
+
 static void read_processor(struct json_object *from, struct prcb_processor *ret)
 {
     struct json_object *states = part_in(from, "idle_states", json_type_array);
@@ -238,7 +275,7 @@ static int make_look(struct json_object *look, struct metrics *m, struct prcb_er
         if (!json_object_is_type(from, json_type_object))
             continue;
         read_account(from, &account);
-        if (metrics_add(m, &account))
+        if (read_behind(from, m, account.key) || metrics_add(m, &account))
             return prcb_fail(err, -ENOMEM, "out of memory");
     }
     count = count < PROCESSORS_MAX ? count : PROCESSORS_MAX;
@@ -414,7 +451,22 @@ void replay_writer_begin(struct replay_writer *writer)
         writer->failed = -ENOMEM;
 }
 
-void replay_writer_add(struct replay_writer *writer, const struct prcb_account *a)
+/* With whom it was ready: tid, nanoseconds, by, cause. */
+static void write_behind(FILE *out, const struct blaming *b)
+{
+    fputs(",\"behind\":[", out);
+    for (size_t i = 0; i < b->cell_count; i++) {
+        const struct blame_cell *cell = &b->cells[i];
+        const struct prcb_cause_info *info = prcb_cause_info(cell->cause);
+
+        fprintf(out, "%s[%" PRIu32 ",%" PRIu64 ",\"%s\",\"%s\"]", i ? "," : "", cell->tid, cell->ns,
+                prcb_edge_by_name(cell->by), cell->cause && info ? info->name : "");
+    }
+    fputc(']', out);
+}
+
+void replay_writer_add(struct replay_writer *writer, const struct metrics *m,
+                       const struct prcb_account *a)
 {
     const struct prcb_cause_info *open = prcb_cause_info(a->open.cause);
     FILE *out = writer->accounts;
@@ -449,6 +501,8 @@ void replay_writer_add(struct replay_writer *writer, const struct prcb_account *
         }
         fputc('}', out);
     }
+    if (m->blaming.key == a->key)
+        write_behind(out, &m->blaming);
     fputc('}', out);
 }
 

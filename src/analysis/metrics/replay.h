@@ -24,7 +24,8 @@ struct replay_writer;
 int replay_writer_open(const char *path, struct replay_writer **ret, struct prcb_error *err);
 /* These write a look: begin starts it anew, add adds an account, end writes the line. */
 void replay_writer_begin(struct replay_writer *writer);
-void replay_writer_add(struct replay_writer *writer, const struct prcb_account *account);
+void replay_writer_add(struct replay_writer *writer, const struct metrics *m,
+                       const struct prcb_account *account);
 void replay_writer_end(struct replay_writer *writer, const struct metrics *m);
 /* 0 or -errno of what could not be written. */
 int replay_writer_close(struct replay_writer *writer);

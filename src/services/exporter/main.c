@@ -87,11 +87,13 @@ static void look(struct exporter *e)
         }
     } while (again);
     e->looked = now_ns();
-    if (e->metrics && metrics_no_ready(e->metrics)) {
+    if (e->metrics && (metrics_no_ready(e->metrics) || metrics_no_edges(e->metrics))) {
+        const char *ready = metrics_no_ready(e->metrics);
         char text[384];
 
-        snprintf(text, sizeof(text), "no histogram of ready time: %s",
-                 metrics_no_ready(e->metrics));
+        snprintf(text, sizeof(text), "%s: %s",
+                 ready ? "no histogram of ready time" : "nothing of by whom",
+                 ready ? ready : metrics_no_edges(e->metrics));
         say_once(e, text);
     } else if (e->metrics) {
         say_once(e, "");

@@ -97,6 +97,8 @@ static int export(const struct cli_command *self, struct export_options *options
     }
     if (metrics_no_ready(m))
         cli_warn(self, "no histogram of ready time: %s", metrics_no_ready(m));
+    if (metrics_no_edges(m))
+        cli_warn(self, "nothing of by whom: %s", metrics_no_edges(m));
     if (options->output) {
         result = exposition_write_file(options->output, (enum exposition)options->form.number, m);
         closed = metrics_close(m);

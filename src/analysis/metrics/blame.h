@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Who had the processors while threads of a group were ready: ready time that is over, divided by
+ * the cgroups of those whom edges name. Each nanosecond goes to one of them, once, in the look that
+ * meets it first: a counter that was shown never falls. What edges do not tell is "(other)". Only
+ * the metrics include it.
+ */
+#ifndef PRCB_METRICS_BLAME_H
+#define PRCB_METRICS_BLAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <prcb/edges.h>
+
+#include "table.h"
+
+#define CULPRITS 8 /* that a group has by name: the first ones, for as long as they exist */
+
+/* Those that are no cgroup of their own. */
+enum culprit_word {
+    CULPRIT_SELF,   /* threads of the same cgroup */
+    CULPRIT_KERNEL, /* kernel threads, interrupts */
+    CULPRIT_IDLE,   /* nobody: the processor was idle, and had to wake up */
+    CULPRIT_OTHER,  /* cgroups beyond CULPRITS, and what nothing is known of */
+    CULPRIT_GONE,   /* sums of cgroups that were removed, and whose place another has now */
+    CULPRIT_WORDS
+};
+extern const char *const culprit_words[CULPRIT_WORDS];
+
+struct culprit {
+    uint64_t cgroup;
+    char *path; /* owned */
+    uint64_t ns;
+    uint64_t grew_at; /* CLOCK_MONOTONIC, ns */
+};
+
+struct blame {
+    uint64_t word_ns[CULPRIT_WORDS];
+    struct culprit named[CULPRITS];
+    unsigned count;
+};
+uint64_t blame_sum(const struct blame *blame); /* NULL: 0 */
+void blame_free(struct blame *blame);          /* NULL is allowed */
+
+/* An edge as it was at the last look. */
+struct blame_cell {
+    uint32_t tid;
+    uint8_t kind, by;
+    uint16_t cause;
+    uint64_t ns;
+};
+
+/* Of an account. */
+struct blamed {
+    struct blame_cell *cells;
+    size_t count, room;
+    uint64_t given_ns; /* ready time that somebody has been given; what was ready before the
+                          account came into its group is nobody's there */
+};
+
+/* Whom a thread's number stands for. */
+struct blame_thread {
+    uint64_t tid;
+    uint64_t cgroup, cgroup_before; /* before: until this look; 0: it has none */
+    uint64_t seen_at, moved_at;
+    bool kernel;
+};
+
+/* Ready time that was met in this look: whose, and behind whom. */
+struct blame_share {
+    struct blame **victim;
+    uint64_t cgroup; /* the victim's */
+    uint32_t tid;
+    uint8_t by;
+    uint64_t ns;
+};
+
+/* The state of all. */
+struct blaming {
+    struct blame_cell *cells; /* of the account that is added next */
+    size_t cell_count, cell_room;
+    uint64_t key; /* that account's; 0: it has none */
+    bool available;
+    struct blame_share *shares;
+    size_t share_count, share_room;
+    struct table threads; /* struct blame_thread, by tid */
+};
+
+struct metrics;
+
+/* Notes whom a thread's number stands for. -ENOMEM */
+int blame_note_thread(struct metrics *m, const struct prcb_account *account);
+
+/* Divides what an account was ready since the last look. victim: of the group in which this time
+ * counts; left: it leaves that group now. open_ns: of a stretch of ready time that is not over.
+ * -ENOMEM: nothing was divided. */
+int blame_account(struct metrics *m, struct blamed *blamed, struct blame **victim, bool left,
+                  const struct prcb_account *account, uint64_t cgroup, uint64_t open_ns);
+/* Gives the shares of a look to the cgroups, when all threads have been met. */
+void blame_settle(struct metrics *m);
+void blame_deinit(struct blaming *blaming);
+
+#endif
