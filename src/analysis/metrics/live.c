@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "replay.h"
 
 #define DAEMON_SOCKET "/run/prcb/socket"
+#define NS_PER_MS     1000000ull
 #define AGAIN_NS      5000000000ull
 #define AGAIN_PART    64 /* of the accounts have to be free */
 #define WALK_TRIES    5  /* 20 ms each: a writer without a processor */
@@ -341,6 +343,20 @@ int metrics_look(struct metrics *m, struct prcb_error *err)
     if (m->writer)
         replay_writer_end(m->writer, m);
     return 0;
+}
+
+int metrics_look_until(struct metrics *m, uint64_t until, struct prcb_error *err)
+{
+    for (;;) {
+        uint64_t began = now_ns(), now, ms;
+        int result = metrics_look(m, err);
+
+        if (result || began >= until)
+            return result;
+        now = now_ns();
+        ms = now < until ? (until - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+        poll(NULL, 0, (int)(ms < metrics_wait_ms(m) ? ms : metrics_wait_ms(m)));
+    }
 }
 
 const char *metrics_no_ready(const struct metrics *m)

@@ -75,6 +75,9 @@ int metrics_close(struct metrics *m);
  * last look. -ENOTCONN: prcbd is not there; -ESTALE: the session is lost: open again, and
  * counters start again. -EINVAL: a line of the replayed file is no look. */
 int metrics_look(struct metrics *m, struct prcb_error *err);
+/* Looks as often as accounts of ended threads have to be given back. until: CLOCK_MONOTONIC, ns;
+ * the last look begins then. */
+int metrics_look_until(struct metrics *m, uint64_t until, struct prcb_error *err);
 /* Returns the milliseconds within which metrics_look has to be called, so that accounts do not
  * run out: from 5, while threads come and go quickly, to 1000. */
 unsigned metrics_wait_ms(const struct metrics *m);

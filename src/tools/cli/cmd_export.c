@@ -3,7 +3,6 @@
  * `prcb export` writes the figures for monitoring once. prcb-exporter serves them all the time.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,8 +11,7 @@
 #include "metrics_rows.h"
 #include "now.h"
 
-#define NS_PER_MS 1000000ull
-#define FOR_NS    1000000000ull /* the default of --for */
+#define FOR_NS 1000000000ull /* the default of --for */
 
 struct export_options {
     struct cli_form form; /* enum exposition */
@@ -57,22 +55,6 @@ static const struct cli_option rows[] = {
 };
 /* clang-format on */
 
-/* Looks as often as accounts of ended threads have to be given back. The last look begins when
- * the time is over. */
-static int count(struct metrics *m, uint64_t until, struct prcb_error *err)
-{
-    for (;;) {
-        uint64_t began = now_ns(), now, ms;
-        int result = metrics_look(m, err);
-
-        if (result || began >= until)
-            return result;
-        now = now_ns();
-        ms = now < until ? (until - now + NS_PER_MS - 1) / NS_PER_MS : 0;
-        poll(NULL, 0, (int)(ms < metrics_wait_ms(m) ? ms : metrics_wait_ms(m)));
-    }
-}
-
 static int record_written(const struct cli_command *self, const struct export_options *options,
                           int result, int status)
 {
@@ -89,8 +71,8 @@ static int export(const struct cli_command *self, struct export_options *options
     if (options->verbose)
         cli_write_load_log(prcb_load_log());
     if (!result)
-        result =
-            options->metrics.replay ? metrics_look(m, &err) : count(m, now_ns() + for_ns, &err);
+        result = options->metrics.replay ? metrics_look(m, &err)
+                                         : metrics_look_until(m, now_ns() + for_ns, &err);
     if (result) {
         metrics_close(m);
         return cli_error(self, "%s", err.text);

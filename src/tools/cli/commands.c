@@ -6,7 +6,8 @@
 #include "cli.h"
 
 extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_list, cmd_cpu,
-    cmd_power, cmd_record, cmd_report, cmd_why, cmd_top, cmd_serve, cmd_export, cmd_bench;
+    cmd_power, cmd_record, cmd_report, cmd_why, cmd_top, cmd_serve, cmd_export, cmd_bench,
+    cmd_neighbours;
 
 const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_PROFILER
@@ -20,7 +21,10 @@ const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_SERVE
     &cmd_serve,
 #endif
-    &cmd_record, &cmd_report, &cmd_cpu,
+    &cmd_neighbours,
+    &cmd_record,
+    &cmd_report,
+    &cmd_cpu,
 #ifdef HAVE_STACK
     &cmd_bench,
 #endif
@@ -29,10 +33,12 @@ const struct cli_command *const cli_commands[] = {
     &cmd_power,
 #endif
 #ifdef HAVE_PROFILER
-    &cmd_doctor, &cmd_list,
+    &cmd_doctor,
+    &cmd_list,
 #endif
 #ifdef HAVE_WINDOWS
-    &cmd_layout, &cmd_dump,
+    &cmd_layout,
+    &cmd_dump,
 #endif
 #ifdef HAVE_PROFILER
     &cmd_export,
