@@ -792,6 +792,7 @@ def host(number, cgroups, looks, step_ms=1000):
                 "wall_ns": ns, "run_ns": run, "ready_ns": ns // 10, "wait_ns": ns - run - ns // 10,
                 "switches": 10 * (look + 1), "voluntary_switches": 8 * (look + 1),
                 "migrations": look, "open": "futex",
+                "behind": [[100 + (i + 1) % cgroups, run // 10, "thread", "preempted"]],
                 "waits": {"futex": [8 * (look + 1), ns // 4],
                           "disk": [1, ns - run - ns // 10 - ns // 4]}})
         lines.append(json.dumps({
@@ -879,7 +880,7 @@ class Scraped(Case):
         looks = self.folder() + "/looks"
         with open(looks, "w") as file:
             file.write(host(1, 10, 600))
-        ask = self.scraped("--replay", looks)
+        ask = self.scraped("--replay", looks, "--by-whom")
         expressions = [
             '100 - (avg by (instance) (irate(windows_cpu_time_total{job=~"$job",mode="idle"}[2m])) * 100)',
             'avg by (instance) (windows_cpu_core_frequency_mhz{job=~"$job"})',
