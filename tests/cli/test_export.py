@@ -16,7 +16,7 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB_EXE") or os.environ.get("PRCB") or
                        os.path.join(SOURCE, "build/src/tools/cli/prcb"))
 TIMEOUT = 120
-ALL = ["--per-cpu", "--per-name", "--cgroup-causes", "--ready-histogram", "--by-whom", "--names", "prcb,node,windows"]
+ALL = ["--per-cpu", "--per-name", "--cgroup-causes", "--ready-histogram", "--by-whom", "--containers", "--names", "prcb,node,windows"]
 
 
 def run(*args, **options):

@@ -16,6 +16,7 @@
 #include "container_names.h"
 
 #define ID  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define ID2 "aaaa456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define POD "6f2d1d7c-31a4-4d2f-9c1e-0a1b2c3d4e5f"
 
 static char root[] = "/tmp/prcb-containers-XXXXXX";
@@ -98,12 +99,39 @@ static void test_kubernetes(void **state)
     assert_string_equal(pod("api"), "");
 }
 
+static void test_what_is_said_of_an_id(void **state)
+{
+    static const char other[] = "ffff456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    struct container_said said;
+
+    make("/var/lib/docker/containers/" ID2 "/config.v2.json",
+         "{\"Name\": \"/web\\u001b\", \"Config\": {\"Image\": \"shop:1\"}}");
+    assert_true(container_say(root, ID2, &said));
+    assert_string_equal(said.container, "web\x1b");
+    assert_string_equal(said.image, "shop:1");
+    assert_string_equal(said.pod, "");
+    make("/var/lib/containers/storage/overlay-containers/containers.json",
+         "[{\"id\": \"" ID2
+         "\", \"names\": [\"k8s\"], \"metadata\": \"{\\\"image-name\\\": \\\"img:2\\\"}\"}, 7]");
+    make("/var/log/containers/pod-1_shop_web-" ID2 ".log", "");
+    assert_true(container_say(root, ID2, &said));
+    assert_string_equal(said.pod, "pod-1");
+    assert_string_equal(said.namespace, "shop");
+    assert_string_equal(said.container, "web");
+    assert_string_equal(said.image, "img:2");
+    /* A name that ends as an id is none. */
+    assert_false(container_say(root, other, &said));
+    assert_false(container_say(root, "../" ID2, &said));
+    assert_string_equal(said.container, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_docker),
         cmocka_unit_test(test_podman),
         cmocka_unit_test(test_kubernetes),
+        cmocka_unit_test(test_what_is_said_of_an_id),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

@@ -754,6 +754,7 @@ static void write_document(FILE *out)
         {METRICS_PRCB, METRICS_READY, "With `--ready-histogram`"},
         {METRICS_PRCB, METRICS_CGROUP_CAUSES, "With `--cgroup-causes`"},
         {METRICS_PRCB, METRICS_BY_WHOM, "With `--by-whom`"},
+        {METRICS_PRCB, METRICS_CONTAINERS, "With `--containers`"},
         {METRICS_PRCB, METRICS_BY_NAME, "With `--per-name`"},
         {METRICS_NODE, 0, "With `--names node`"},
         {METRICS_WINDOWS, 0, "With `--names windows`"},

@@ -93,7 +93,7 @@ static void write_sample(void *ctx, const struct metrics_sample *sample)
 
     write_head(w);
     fprintf(w->out, "%s%s", w->family->name, sample->suffix ? sample->suffix : suffix(w->family));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < METRICS_LABELS; i++) {
         if (!sample->label[i] || !sample->value[i] || !*sample->value[i])
             continue;
         fprintf(w->out, "%s%s=\"", before, sample->label[i]);

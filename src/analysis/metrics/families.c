@@ -579,7 +579,7 @@ static void one_identity(const struct each_group *each, const struct group *grou
         put(&sample, place++, "unit", group->said.unit);
     if (*group->said.container)
         put(&sample, place++, "container_id", group->said.container);
-    if (*group->said.pod && place < 3)
+    if (*group->said.pod && place < METRICS_LABELS)
         put(&sample, place++, "pod_uid", group->said.pod);
     if (place > used)
         emit_integer(each->fn, each->ctx, &sample, 1);
@@ -591,6 +591,28 @@ EMIT(emit_identity)
 
     in_cgroup.what = IN_CGROUP;
     for_groups(m, &in_cgroup, fn, ctx, one_identity);
+}
+
+static void one_container(const struct each_group *each, const struct group *group,
+                          const struct metrics_sample *labels, int used)
+{
+    struct metrics_sample sample = *labels;
+
+    if (!group->named)
+        return;
+    put(&sample, 1, "namespace", group->names.namespace);
+    put(&sample, 2, "pod", group->names.pod);
+    put(&sample, 3, "container", group->names.container);
+    put(&sample, 4, "image", group->names.image);
+    emit_integer(each->fn, each->ctx, &sample, 1);
+}
+
+EMIT(emit_container)
+{
+    struct metrics_family in_cgroup = *family;
+
+    in_cgroup.what = IN_CGROUP;
+    for_groups(m, &in_cgroup, fn, ctx, one_container);
 }
 
 /* Emits the states of the machine, which add up to the threads' lifetimes. */

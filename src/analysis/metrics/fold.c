@@ -19,6 +19,7 @@
 #define KEEP_NS       300000000000ull /* what has no threads, for its last figures to be fetched */
 #define DROP_LOOKS    64              /* each may walk over the cgroups */
 #define BUSY_NS       10000000ull     /* processor time lately: less is not called busy */
+#define NAME_TRIES    8
 #define LOOK_MS       1000
 #define LEAST_LOOK_MS 5
 #define LOOK_PART     50    /* looks take one part of so many of a processor, at most */
@@ -640,6 +641,19 @@ static void begin_at_zero(struct group *group)
     sub(&group->folded, &group->live);
 }
 
+/* Names that files do not have yet are looked for again, less and less often. */
+static void name_container(struct metrics *m, enum axis_number number, struct known *known)
+{
+    struct group *group = known->group;
+
+    if (!group || !*group->said.container || group->named || group->asked >= NAME_TRIES ||
+        m->looks % (UINT64_C(1) << group->asked))
+        return;
+    group->asked++;
+    group->named = container_say(m->options.file_root ? m->options.file_root : "",
+                                 group->said.container, &group->names);
+}
+
 void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void *ctx)
 {
     uint64_t now = now_ns();
@@ -653,6 +667,8 @@ void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void
     for (int number = 0; number < AXES; number++)
         drop_known(m, (enum axis_number)number);
     each_known(m, count_left_out);
+    if (m->options.optional & METRICS_CONTAINERS && !m->replay)
+        each_known(m, name_container);
     drop_slices(m);
     if (m->names)
         cgroup_names_drop(m->names);

@@ -12,6 +12,7 @@
 #include "account_rows.h"
 #include "blame.h"
 #include "cgroup_names.h"
+#include "container_names.h"
 #include "metrics.h"
 #include "table.h"
 
@@ -33,6 +34,9 @@ struct group {
     char name[ACCOUNT_NAME]; /* of threads; cgroups have a path */
     const char *path;        /* constant, or that of what is known of it */
     struct cgroup_identity said;
+    struct container_said names; /* METRICS_CONTAINERS */
+    bool named;
+    uint8_t asked;                    /* how often */
     struct values folded;             /* of what will not be seen again: ended, moved away */
     struct values live;               /* of this look */
     struct values shown;              /* the highest there was: what is shown */

@@ -37,6 +37,8 @@ enum metrics_optional {
                                        then keeps tails (prcb/tails.h) */
     METRICS_BY_WHOM = 1 << 4,       /* which cgroups had the processors meanwhile; the session then
                                        keeps edges (prcb/edges.h) */
+    METRICS_CONTAINERS = 1 << 5,    /* names of containers, pods and images, from the files of the
+                                       programs that run them */
 };
 
 /* Whose names the families have: prcb's, Windows'; bits. */
@@ -48,6 +50,7 @@ int metrics_parse_names(const char *text, unsigned *ret);
 struct metrics_options {
     enum prcb_tier tier;     /* as of prcb_options */
     uint64_t max_threads;    /* accounts; 0: the default */
+    const char *file_root;   /* below it are the files of METRICS_CONTAINERS; NULL: "" */
     const char *cgroup_root; /* mount of the cgroups of version 2; NULL: this machine's */
     uint64_t max_cgroups;    /* 0: 500. The busiest have names; the rest is "(other)" */
     uint64_t max_names;      /* 0: 200 */
@@ -104,10 +107,12 @@ void metrics_set_status(struct metrics *m, const struct prcb_status *status);
 enum metrics_type { METRICS_COUNTER, METRICS_GAUGE, METRICS_INFO, METRICS_HISTOGRAM };
 enum metrics_unit { METRICS_NONE, METRICS_SECONDS, METRICS_HERTZ, METRICS_RATIO };
 
+#define METRICS_LABELS 5
+
 struct metrics_sample {
-    const char *suffix;   /* of a histogram: "_bucket", "_sum", "_count"; else NULL */
-    const char *label[3]; /* names; NULL: no more */
-    const char *value[3]; /* any bytes; a label whose value is empty is left out */
+    const char *suffix;                /* of a histogram: "_bucket", "_sum", "_count"; else NULL */
+    const char *label[METRICS_LABELS]; /* names; NULL: no more */
+    const char *value[METRICS_LABELS]; /* any bytes; a label whose value is empty is left out */
     enum { METRICS_INTEGER, METRICS_NS, METRICS_REAL } kind;
     uint64_t number; /* METRICS_NS: nanoseconds, of which seconds are to be made */
     double real;

@@ -29,6 +29,8 @@ int metrics_take_names(struct cli_parser *parser, void *target);
      METRICS_AT(type, member, optional), .min = METRICS_READY},                                             \
     {0, "by-whom", NULL, "which cgroups had the processors while threads of others were ready, too",        \
      .kind = CLI_BITS, METRICS_AT(type, member, optional), .min = METRICS_BY_WHOM},                         \
+    {0, "containers", NULL, "names of containers, pods and images, from local files, too",                  \
+     .kind = CLI_BITS, METRICS_AT(type, member, optional), .min = METRICS_CONTAINERS},                      \
     {0, "max-cgroups", "N", "series for at most N cgroups, the busiest (default 500)",                  \
      .kind = CLI_NUMBER, METRICS_AT(type, member, max_cgroups), .min = 1, .max = 1000000},                  \
     {0, "max-names", "N", "series for at most N names (default 200)", .kind = CLI_NUMBER,                   \

@@ -167,3 +167,119 @@ bool pod_uid_by_name(const char *root, const char *name, char ret[37])
         closedir(entries);
     return found;
 }
+
+/* ---- what is said of an id ---- */
+
+static void copy_text(char *ret, size_t size, json_object *text)
+{
+    if (json_object_is_type(text, json_type_string))
+        snprintf(ret, size, "%s", json_object_get_string(text));
+}
+
+static bool say_docker(const char *root, const char *id, struct container_said *ret)
+{
+    char path[PATH_MOST];
+    json_object *document, *name, *config, *image;
+
+    snprintf(path, sizeof(path), "%s/var/lib/docker/containers/%s/config.v2.json", root, id);
+    document = document_of(path);
+    if (json_object_object_get_ex(document, "Name", &name) &&
+        json_object_is_type(name, json_type_string)) {
+        const char *text = json_object_get_string(name);
+
+        snprintf(ret->container, sizeof(ret->container), "%s", text + (*text == '/'));
+    }
+    if (json_object_object_get_ex(document, "Config", &config) &&
+        json_object_object_get_ex(config, "Image", &image))
+        copy_text(ret->image, sizeof(ret->image), image);
+    json_object_put(document);
+    return *ret->container != '\0';
+}
+
+/* The image's name is in a document within the document. */
+static void say_image(json_object *row, struct container_said *ret)
+{
+    json_object *text, *metadata, *image;
+
+    if (!json_object_object_get_ex(row, "metadata", &text) ||
+        !json_object_is_type(text, json_type_string))
+        return;
+    metadata = json_tokener_parse(json_object_get_string(text));
+    if (json_object_object_get_ex(metadata, "image-name", &image))
+        copy_text(ret->image, sizeof(ret->image), image);
+    json_object_put(metadata);
+}
+
+static bool say_podman(const char *root, const char *id, struct container_said *ret)
+{
+    char path[PATH_MOST];
+    json_object *list, *is, *names;
+    size_t count;
+
+    snprintf(path, sizeof(path), "%s/var/lib/containers/storage/overlay-containers/containers.json",
+             root);
+    list = document_of(path);
+    count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    for (size_t i = 0; i < count && !*ret->container; i++) {
+        json_object *row = json_object_array_get_idx(list, i);
+
+        if (!json_object_object_get_ex(row, "id", &is) || !json_object_get_string(is) ||
+            strcmp(json_object_get_string(is), id) != 0)
+            continue;
+        if (json_object_object_get_ex(row, "names", &names) &&
+            json_object_is_type(names, json_type_array))
+            copy_text(ret->container, sizeof(ret->container), json_object_array_get_idx(names, 0));
+        say_image(row, ret);
+    }
+    json_object_put(list);
+    return *ret->container != '\0';
+}
+
+/* POD_NAMESPACE_CONTAINER-ID.log; names of pods and namespaces have no '_'. */
+static bool say_log(char *log, const char *id, struct container_said *ret)
+{
+    char *dash = strrchr(log, '-'), *namespace = strchr(log, '_'), *container;
+
+    if (!dash || strlen(dash) != 1 + 64 + 4 || memcmp(dash + 1, id, 64) != 0 || !namespace)
+        return false;
+    container = strchr(namespace + 1, '_');
+    if (!container || container > dash)
+        return false;
+    *dash = *namespace = *container = '\0';
+    snprintf(ret->pod, sizeof(ret->pod), "%s", log);
+    snprintf(ret->namespace, sizeof(ret->namespace), "%s", namespace + 1);
+    snprintf(ret->container, sizeof(ret->container), "%s", container + 1);
+    return true;
+}
+
+static bool say_kubernetes(const char *root, const char *id, struct container_said *ret)
+{
+    char path[PATH_MOST];
+    struct dirent *entry;
+    bool found = false;
+    DIR *entries;
+
+    snprintf(path, sizeof(path), "%s/var/log/containers", root);
+    entries = opendir(path);
+    while (entries && !found && (entry = readdir(entries)))
+        found = say_log(entry->d_name, id, ret);
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
+bool container_say(const char *root, const char *id, struct container_said *ret)
+{
+    struct container_said storage = {0};
+
+    *ret = (struct container_said){0};
+    if (!is_id(id))
+        return false;
+    /* With CRI-O the kubelet names the container, and the storage its image. */
+    if (say_kubernetes(root, id, ret)) {
+        say_podman(root, id, &storage);
+        memcpy(ret->image, storage.image, sizeof(ret->image));
+        return true;
+    }
+    return say_docker(root, id, ret) || say_podman(root, id, ret);
+}
