@@ -76,7 +76,7 @@ static char *joined(const char *format, const char *a, const char *b)
 
 static const char *label_of(const struct metrics_sample *sample, const char *name)
 {
-    for (int i = 0; i < 3 && sample->label[i]; i++) {
+    for (int i = 0; i < METRICS_LABELS && sample->label[i]; i++) {
         if (!strcmp(sample->label[i], name))
             return sample->value[i];
     }
@@ -87,13 +87,11 @@ static const char *label_of(const struct metrics_sample *sample, const char *nam
  * in this domain, or there is no memory. */
 static char *instance_name(enum row_indom indom, const struct metrics_sample *sample, int *ret_id)
 {
-    static const char *const labels[] = {[INDOM_CAUSE] = "cause",
-                                         [INDOM_CPU] = "cpu",
-                                         [INDOM_IDLE_STATE] = "cpu",
-                                         [INDOM_CGROUP] = "cgroup",
-                                         [INDOM_NAME] = "name"};
+    static const char *const labels[] = {
+        [INDOM_CAUSE] = "cause",   [INDOM_CPU] = "cpu",   [INDOM_IDLE_STATE] = "cpu",
+        [INDOM_CGROUP] = "cgroup", [INDOM_NAME] = "name", [INDOM_BEHIND] = "cgroup"};
     const char *label = label_of(sample, labels[indom]);
-    char *name, *state;
+    char *name, *state, *by;
 
     *ret_id = -1;
     if (!label)
@@ -114,6 +112,13 @@ static char *instance_name(enum row_indom indom, const struct metrics_sample *sa
         state = label_of(sample, "state") ? escaped(label_of(sample, "state")) : NULL;
         name = joined("cpu%s::%s", label, state);
         free(state);
+        return name;
+    case INDOM_BEHIND:
+        state = escaped(label);
+        by = label_of(sample, "by") ? escaped(label_of(sample, "by")) : NULL;
+        name = joined("%s::%s", state, by);
+        free(state);
+        free(by);
         return name;
     default:
         return escaped(*label ? label : "(none)");
@@ -250,7 +255,7 @@ static char *labels_of(const struct metrics_sample *sample, int first)
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    for (int i = first; out && i < 3 && sample->label[i]; i++) {
+    for (int i = first; out && i < METRICS_LABELS && sample->label[i]; i++) {
         fprintf(out, "%s\"%s\":\"", i > first ? "," : "", sample->label[i]);
         text_print(out, TEXT_JSON, sample->value[i]);
         fputc('"', out);

@@ -194,6 +194,9 @@ static const char *const indom_help[INDOMS] = {
     [INDOM_IDLE_STATE] = "Idle states of processors, as cpuidle names them: cpu0::C1",
     [INDOM_CGROUP] = "Cgroups of version 2, by path; bytes that PCP cannot take are %xx",
     [INDOM_NAME] = "Names of threads",
+    [INDOM_BEHIND] =
+        "Pairs of cgroups: the one whose threads were ready, and who had the processor: "
+        "/victim::/neighbour, ::self, ::(kernel), ::(idle), ::(other), ::(gone)",
     [INDOM_THREAD] = "Threads: number and name; for root and the agent's user alone",
 };
 
@@ -268,6 +271,7 @@ struct given {
     uint64_t domain;
     const char *log, *user;
     enum prcb_tier tier;
+    bool by_whom;
 };
 
 static int take_debug(struct cli_parser *parser, void *target)
@@ -289,6 +293,7 @@ static const struct cli_option options[] = {
      AT(user), .what = "the name is empty"},
     {'t', "tier", "TIER", "source of the figures: daemon (the default), bpf or perf",
      .take = cli_take_tier, AT(tier)},
+    {0, "by-whom", NULL, "which cgroups had the processors meanwhile, too", AT(by_whom)},
     {'D', "debug", "DEBUG", "PCP's diagnostics, see pmdbg(1)", .take = take_debug},
     {0},
 };
@@ -376,6 +381,7 @@ int main(int argc, char **argv)
     if (!geteuid())
         pmSetProcessIdentity(given.user);
     how.tier = given.tier;
+    how.optional |= given.by_whom ? METRICS_BY_WHOM : 0;
     how.replay = getenv("PRCB_REPLAY");
     how.replay_scale = 1;
     set_up(&dispatch);

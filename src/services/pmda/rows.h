@@ -22,6 +22,7 @@ enum row_indom {
     INDOM_CGROUP,
     INDOM_NAME,
     INDOM_THREAD,
+    INDOM_BEHIND,
     INDOMS,
     INDOM_NONE = INDOMS
 };
@@ -36,6 +37,7 @@ enum row_cluster {
     CLUSTER_CGROUP_CAUSE,
     CLUSTER_NAME,
     CLUSTER_THREAD,
+    CLUSTER_BEHIND,
     CLUSTERS
 };
 
