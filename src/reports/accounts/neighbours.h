@@ -12,8 +12,8 @@
 #include "metrics.h"
 
 struct neighbours_view {
-    uint64_t ns; /* for how long it was counted */
-    size_t top;  /* rows of the table; 0: all */
+    uint64_t ns;  /* for how long it was counted */
+    uint64_t top; /* rows of the table; 0: all */
 };
 
 /* As a matrix that fits the terminal. 0 or -ENOMEM. */
