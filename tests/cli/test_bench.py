@@ -60,9 +60,9 @@ class Differences(Folder):
         self.assertLess(futex["high"], 500e6)
         self.assertEqual(parts(document)["threads"]["change"], 1)
         self.assertEqual(parts(document)["futex.count"]["verdict"], "more")
-        self.assertIn("cache_get", [place["function"] for place in document["comparison"]["places"]
+        self.assertIn("cache_get()", [place["function"] for place in document["comparison"]["places"]
                                     if place["cause"] == "futex"], document["sentence"])
-        self.assertRegex(document["sentence"], r"^B differs from A: .*futex in cache_get")
+        self.assertRegex(document["sentence"], r"^B differs from A: .*futex in cache_get\(\)")
 
     def test_page_faults_are_counted(self):
         """Every run touches three more pages."""

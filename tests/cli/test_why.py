@@ -575,7 +575,7 @@ class Nginx(unittest.TestCase):
         self.addCleanup(os.close, log)
         fcntl.fcntl(log, F_SETPIPE_SZ, 4096)
         self.server = subprocess.Popen([NGINX, "-p", self.folder, "-c", "nginx.conf"], stderr=subprocess.PIPE, text=True)
-        self.ended = threading.Event()
+        self.ended, self.full = threading.Event(), threading.Event()
         self.clients = []
         self.addCleanup(self.stop)
         self.worker = self.await_worker()
@@ -626,8 +626,11 @@ class Nginx(unittest.TestCase):
                     pass
 
     def drain(self, log):
-        """Some forty lines in half a second; at the end all, so that the server ends."""
+        """Some forty lines in half a second, none while it shall stay full; at the end all, so that the server
+        ends."""
         while not self.ended.wait(0.5):
+            if self.full.is_set():
+                continue
             try:
                 os.read(log, 4096)
             except BlockingIOError:
@@ -638,7 +641,23 @@ class Nginx(unittest.TestCase):
             except BlockingIOError:
                 time.sleep(0.01)
 
+    def switches(self):
+        lines = []
+        for tid in os.listdir(f"/proc/{self.worker}/task"):
+            with open(f"/proc/{self.worker}/task/{tid}/status", encoding="ascii") as file:
+                lines += [line for line in file if line.startswith("voluntary_ctxt")]
+        return lines
+
     def test_words_are_about_what_keeps_requests_waiting(self):
+        """Its log is full, and stays so: what idles by design is told of waits that go on."""
+        self.full.set()
+        deadline = time.monotonic() + 60
+        before = None
+        while before != self.switches():
+            self.assertLess(time.monotonic(), deadline, "nginx does not come to rest")
+            before = self.switches()
+            time.sleep(0.7)
+        self.await_log()
         for tier in [], ["--tier", "perf"]:
             with self.subTest(tier=tier):
                 result = subprocess.run([PRCB, "stat", *tier, "-p", str(self.worker), "--for", "1"],

@@ -754,13 +754,21 @@ static bool is_elsewhere(const struct process *process, const uint64_t *addresse
     return count && !process_files_at(&process->files, addresses[count - 1]);
 }
 
+/* Whether a wait lasts for so long that one asks where in the kernel it is. Of a sleep there is
+ * nothing more to know. */
+static bool is_long(const struct prcb_account *a)
+{
+    return a->present & PRCB_HAS_OPEN && a->open.ns >= LONG_NS &&
+           cause_traits(a->open.cause)->class != CAUSE_CLASS_SLEEP;
+}
+
 /* Whether a wait's cause does not say where in the kernel the thread is. */
 static bool wants_kernel(const struct prcb_account *a)
 {
     if (!(a->present & PRCB_HAS_OPEN))
         return false;
     /* If the wait had begun before profiling, its cause may be only that of the system call. */
-    return cause_has(a->open.cause, CAUSE_WANTS_KERNEL_STACK) || a->open.ns >= LONG_NS ||
+    return cause_has(a->open.cause, CAUSE_WANTS_KERNEL_STACK) || is_long(a) ||
            (!a->switches && held_blocked(a->pid, a->tid));
 }
 
@@ -1045,7 +1053,7 @@ static int look(struct prcb_stacks *s, const struct prcb_account *a, struct know
     s->status.moved += result == -EAGAIN;
     wait->switches = lasts(result) ? a->switches : UINT64_MAX;
     wait->error = result;
-    wait->is_long = a->open.ns >= LONG_NS;
+    wait->is_long = is_long(a);
     return result;
 }
 
@@ -1113,7 +1121,7 @@ int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct
     if (!wait)
         return prcb_fail(err, -ENOMEM, "out of memory");
     if (wait->switches == record.switches && (wait->stack || wait->error) &&
-        (wait->is_long || record.open.ns < LONG_NS)) {
+        (wait->is_long || !is_long(&record))) {
         s->status.remembered++;
         result = wait->error;
     } else {

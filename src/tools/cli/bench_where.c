@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "array.h"
 #include "looks.h"
 #include "now.h"
+#include "place.h"
 #include "why.h"
 
 #define REPEATS     3      /* runs of each command */
@@ -24,27 +26,6 @@ struct places {
     size_t count;
     int side;
 };
-
-/* Returns the innermost function that is the program's own: neither the kernel's nor libc's. */
-static const char *function_of(const struct prcb_stack *stack)
-{
-    static const char *const others[] = {"libc.so", "libc-", "ld-linux", "libpthread", "ld-musl"};
-    const char *first = NULL;
-
-    for (uint32_t i = 0; i < stack->frame_count; i++) {
-        const struct prcb_frame *frame = &stack->frames[i];
-        const char *base = frame->file ? strrchr(frame->file, '/') : NULL;
-        bool other = !frame->function || !frame->address || (frame->file && *frame->file == '[');
-
-        base = base ? base + 1 : frame->file ? frame->file : "";
-        for (size_t k = 0; k < sizeof(others) / sizeof(others[0]) && !other; k++)
-            other = !strncmp(base, others[k], strlen(others[k]));
-        if (!other)
-            return frame->function;
-        first = first ? first : frame->function;
-    }
-    return first;
-}
 
 static int add(struct places *places, unsigned part, const char *function, double ns)
 {
@@ -67,6 +48,18 @@ static int add(struct places *places, unsigned part, const char *function, doubl
     return 0;
 }
 
+static void name_part(const struct why_part *part, char *ret, size_t size)
+{
+    const struct prcb_frame *by,
+        *frame = part->kind == WHY_STACK ? place_of(&part->stack, &by) : NULL;
+
+    if (frame)
+        place_name(frame, ret, size);
+    else
+        snprintf(ret, size, "%s",
+                 part->kind == WHY_STACK ? "[no names]" : why_part_name(part->kind));
+}
+
 static bool differs(const struct bench_comparison *comparison, unsigned part)
 {
     const struct bench_row *row = bench_row_of(comparison, part);
@@ -78,6 +71,7 @@ static int take_report(struct why *why, const struct bench_comparison *compariso
                        struct places *places)
 {
     struct why_report report;
+    char name[256];
     int result = why_report_make(why, &report);
 
     if (result)
@@ -88,12 +82,8 @@ static int take_report(struct why *why, const struct bench_comparison *compariso
             unsigned part = BENCH_FIXED + cause->cause;
 
             for (size_t p = 0; p < cause->part_count && differs(comparison, part) && !result; p++) {
-                const char *function = cause->parts[p].kind == WHY_STACK
-                                           ? function_of(&cause->parts[p].stack)
-                                           : why_part_name(cause->parts[p].kind);
-
-                result = add(places, part, function ? function : "[no names]",
-                             (double)cause->parts[p].ns / REPEATS);
+                name_part(&cause->parts[p], name, sizeof(name));
+                result = add(places, part, name, (double)cause->parts[p].ns / REPEATS);
             }
         }
     }
