@@ -278,7 +278,7 @@ class Where(unittest.TestCase):
         self.addCleanup(process.kill)
         await_state(process.pid, "S")
         report, _ = document("-p", str(process.pid), "--for", "1")
-        self.assertEqual(report["reader"]["unwound"], 1)
+        self.assertIn(report["reader"]["unwound"], (1, 2))  # and at the end, with the kernel's functions
 
     def test_idle_is_told_apart(self):
         pid, tid = self.waiter("event-loop")
@@ -803,14 +803,14 @@ class Cost(unittest.TestCase):
             with self.subTest(room=room):
                 for seconds in "6", "12", "30":  # a busy machine gets less done
                     report, _ = document("-p", str(pid), "--for", seconds, "--budget", "100", *room)
-                    if report["reader"]["unwound"] == 1001:
+                    if report["reader"]["unwound"] >= 1001:
                         break
                 self.check_sleepers(pid, report)
 
     def check_sleepers(self, pid, report):
         reader = report["reader"]
-        self.assertEqual(reader["unwound"], 1001)
-        self.assertEqual(reader["remembered"], 0)
+        self.assertIn(reader["unwound"], range(1001, 1001 + 34))  # the longest at the end, with the kernel's functions
+        self.assertLess(reader["remembered"], 34)
         if report["tier"] == "perf":
             return
         self.assertLessEqual(reader["accounts"], (1102 / 20 + 4) * 1001)

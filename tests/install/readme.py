@@ -78,7 +78,7 @@ COMMANDS = {
     "sudo ./dev prcb why 1234": ("stack known for", {"apart": " --for 1"}),
     "sudo ./dev prcb why -p 1234 --chain": ("wait", {}),
     "sudo ./dev prcb why -p 1234 --for 10": ("stack known for", {}),
-    "sudo ./dev prcb why -p 1234 --for 10 --objects": ("stack known for", {}),
+    "sudo ./dev prcb why -p 1234 --for 10 --owners": ("stack known for", {}),
     "sudo ./dev prcb stat -a --by-whom --top 10 --for 10": ("SWITCHES", {}),
     "sudo ./dev prcb top": ("terminal", {"statuses": (1, 2)}), # there is none here, and it says so
     "sudo ./dev prcb top -b -n 3 -g cgroups --top 20": ("by cgroups", {}),

@@ -763,17 +763,19 @@ static int make_cause(const struct process *process, uint32_t number, const stru
     return objects ? add_orders(ret) : 0;
 }
 
-#define LONG_NS 1000000000ull /* of waits so long the kernel's part of the stack is shown, too */
+#define DEEPER_MOST 16            /* waits of a process, the longest */
+#define LONG_NS     1000000000ull /* of waits so long the kernel's part of the stack is shown, too */
 
 /* Reads the stack again of a wait that has lasted for long: with the kernel's functions, whatever
  * its cause. Stacks of causes stay those of short and long waits alike. */
 static void look_deeper(const struct why *w, const struct thread *thread, struct why_now *now)
 {
-    struct prcb_account record = thread->last;
     struct prcb_stack stack = {.size = sizeof(stack)};
+    struct prcb_account record;
 
-    if (!(record.present & PRCB_HAS_OPEN))
+    if (!thread || !(thread->last.present & PRCB_HAS_OPEN))
         return;
+    record = thread->last;
     if (now->before && record.open.ns < LONG_NS)
         record.open.ns = LONG_NS;
     if (record.open.ns < LONG_NS || w->source.read(w->source.ctx, &record, &stack))
@@ -782,7 +784,7 @@ static void look_deeper(const struct why *w, const struct thread *thread, struct
     now->has_stack = true;
 }
 
-static int add_now(const struct why *w, const struct thread *thread, struct why_process *ret)
+static int add_now(const struct thread *thread, struct why_process *ret)
 {
     const struct prcb_account *a = &thread->last;
     struct why_now now;
@@ -801,7 +803,6 @@ static int add_now(const struct why *w, const struct thread *thread, struct why_
         .loop = thread->loop,
     };
     memcpy(now.comm, a->comm, sizeof(now.comm));
-    look_deeper(w, thread, &now);
     return array_append(ret->now, ret->now_count, now);
 }
 
@@ -819,7 +820,7 @@ static int make_process(const struct why *w, const struct process *process, stru
     memcpy(ret->comm, process->comm, sizeof(ret->comm));
     for (const struct thread *at = process->threads_here; at && !result; at = at->sibling) {
         add_figures(&sum, &at->last);
-        result = add_now(w, at, ret);
+        result = add_now(at, ret);
     }
     ret->wall_ns = sum.wall_ns;
     ret->run_ns = sum.run_ns;
@@ -841,6 +842,8 @@ static int make_process(const struct why *w, const struct process *process, stru
         return result;
     array_sort(ret->causes, ret->cause_count, by_cause);
     array_sort(ret->now, ret->now_count, by_now);
+    for (size_t i = 0; i < ret->now_count && i < DEEPER_MOST; i++)
+        look_deeper(w, table_find(&w->by_tid, (uint32_t)ret->now[i].tid), &ret->now[i]);
     return 0;
 }
 
