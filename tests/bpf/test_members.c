@@ -166,7 +166,8 @@ enum cost {
     SYSCALL, /* and a limit */
     REGISTERS,
     CGROUP,
-    LIMIT, /* prcb_session_limit tells */
+    UNREGISTERED, /* SYSCALL and REGISTERS */
+    LIMIT,        /* prcb_session_limit tells */
 };
 
 static const struct row {
@@ -210,6 +211,7 @@ static const struct row {
     {"pt_regs", "orig_ax", SYSCALL},
     {"pt_regs", "bx", SYSCALL},
     {"pt_regs", "di", SYSCALL},
+    {"pt_regs", "dx", NOTHING},
     {"pt_regs", "si", NOTHING}, /* no holder of a futex that a short wait was for */
     {"pt_regs", "ip", REGISTERS},
     {"pt_regs", "sp", REGISTERS},
@@ -290,6 +292,20 @@ static const struct row {
     {"rq", "lost_idle_time", NOTHING},
     {"irqaction", "flags", NOTHING}, /* arm64: ticks are told by their softirqs */
     {"irqaction", "name", NOTHING},
+    {"task_struct", "seccomp", NOTHING}, /* a call that a supervisor answers is other */
+    {"seccomp", "mode", NOTHING},
+    {"seccomp", "filter", NOTHING},
+    {"seccomp_filter", "prev", NOTHING},
+    {"seccomp_filter", "notif", NOTHING},
+    {"notification", "notifications", NOTHING},
+    {"seccomp_knotif", "task", NOTHING},
+    {"seccomp_knotif", "list", NOTHING},
+    {"list_head", "prev", NOTHING},
+    {"task_struct", "blocker", NOTHING}, /* the lock's owner is read */
+    {"signal_struct", "group_exec_task", NOTHING},
+    {"pipe_inode_info", "head", NOTHING}, /* a pipe is not known to be full or empty */
+    {"pipe_inode_info", "tail", NOTHING},
+    {"pipe_inode_info", "max_usage", NOTHING},
     {"mutex", "owner", NOTHING}, /* nobody is known to have held it */
     {"rw_semaphore", "owner", NOTHING},
 };
@@ -337,15 +353,48 @@ static const struct row typed_rows[] = {
 };
 #define TYPED_ROWS (sizeof(typed_rows) / sizeof(typed_rows[0]))
 
+/* The same for a constant of an enumeration: what helpers and maps a kernel has. */
+static bool put_constant(const char *enumeration, const char *name, bool hidden)
+{
+    const struct btf_header *header = (const void *)types;
+    int id = btf__find_by_name_kind(kernel, enumeration, BTF_KIND_ENUM);
+    const struct btf_type *type = id > 0 ? btf__type_by_id(kernel, (__u32)id) : NULL;
+
+    for (int i = 0; type && i < btf_vlen(type); i++) {
+        const struct btf_enum *constant = &btf_enum(type)[i];
+        __u32 name_off = hidden ? header->str_len - (__u32)sizeof(renamed) : constant->name_off;
+        size_t at =
+            (size_t)((const uint8_t *)constant - (const uint8_t *)btf__type_by_id(kernel, 1)) +
+            header->hdr_len + header->type_off;
+
+        if (strcmp(btf__name_by_offset(kernel, constant->name_off), name))
+            continue;
+        assert_int_equal(pwrite(source_fd, &name_off, sizeof(name_off), (off_t)at),
+                         sizeof(name_off));
+        return true;
+    }
+    return false;
+}
+
+static bool is_constant(const struct row *row)
+{
+    return btf__find_by_name_kind(kernel, row->structure, BTF_KIND_ENUM) > 0;
+}
+
 static bool change(const struct row *row)
 {
+    if (is_constant(row))
+        return put_constant(row->structure, row->member, true);
     return put_member(row->structure, row->member, row->type ? change_type : change_name,
                       row->type);
 }
 
 static void change_back(const struct row *row)
 {
-    put_member(row->structure, row->member, NULL, NULL);
+    if (is_constant(row))
+        put_constant(row->structure, row->member, false);
+    else
+        put_member(row->structure, row->member, NULL, NULL);
 }
 
 static const char *as(const struct row *row)
@@ -425,6 +474,8 @@ static uint64_t bit_of(enum cost cost)
         return PRCB_HAS_REGISTERS;
     case CGROUP:
         return PRCB_HAS_CGROUP;
+    case UNREGISTERED:
+        return PRCB_HAS_SYSCALL | PRCB_HAS_REGISTERS;
     default:
         return 0;
     }
@@ -548,12 +599,12 @@ static void accounts_of(const struct row *row)
         print_error("%s.%s as %s: present %#llx, not %#llx\n", row->structure, row->member, as(row),
                     (unsigned long long)(present & all), (unsigned long long)expected);
     assert_int_equal(present & all, expected);
-    if (bit_of(row->cost))
-        assert_non_null(prcb_absent_reason(p, bit_of(row->cost)));
+    for (uint64_t bits = bit_of(row->cost); bits; bits &= bits - 1)
+        assert_non_null(prcb_absent_reason(p, bits & -bits));
     if (row->cost == MIGRATIONS)
         assert_int_equal(a.migrations, 0);
     assert_int_equal(has_limit(p, "system call: the kernel has no struct pt_regs"),
-                     row->cost == SYSCALL);
+                     row->cost == SYSCALL || row->cost == UNREGISTERED);
     assert_int_equal(has_limit(p, "fdtable, file or inode"), row->cost == LIMIT);
     if (row->cost == CGROUP) {
         assert_int_equal(prcb_profile_cgroup(p, "/sys/fs/cgroup", &err), -EOPNOTSUPP);
@@ -678,6 +729,36 @@ static void samples(void **state)
         sampler_of(&typed_rows[i]);
 }
 
+/* Kernels before the release that brought a helper, a map or a type of programs. */
+static void helpers(void **state)
+{
+    static const struct row rows[] = {
+        {"bpf_func_id", "BPF_FUNC_loop", NOTHING},              /* 5.17: our own loops */
+        {"bpf_func_id", "BPF_FUNC_task_pt_regs", UNREGISTERED}, /* 5.15 */
+    };
+    static const struct row refused[] = {
+        {"bpf_map_type", "BPF_MAP_TYPE_TASK_STORAGE", REFUSED, "task storage"},
+        {"bpf_func_id", "BPF_FUNC_get_current_task_btf", REFUSED, "bpf_get_current_task_btf"},
+        {"bpf_prog_type", "BPF_PROG_TYPE_SYSCALL", REFUSED, "of type syscall"},
+    };
+    const struct prcb_options opts = {.size = sizeof(opts), .tier = PRCB_TIER_BPF};
+    struct prcb_error err = {0};
+    struct prcb *p;
+
+    if (!kernel)
+        skip();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        accounts_of(&rows[i]);
+        sampler_of(&rows[i]);
+    }
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        assert_true(change(&refused[i]));
+        assert_int_equal(prcb_open(&opts, &p, &err), -EOPNOTSUPP);
+        change_back(&refused[i]);
+        assert_non_null(strstr(err.text, refused[i].type));
+    }
+}
+
 /* What prcbd reads of who somebody is, and of what is a map: without it, it does not start. */
 static void who_is_needed_by_prcbd(void **state)
 {
@@ -751,11 +832,9 @@ static int write_changed(const char *structure, const char *name,
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_has_a_row),
-        cmocka_unit_test(accounts),
-        cmocka_unit_test(processors),
-        cmocka_unit_test(samples),
-        cmocka_unit_test(who_is_needed_by_prcbd),
+        cmocka_unit_test(each_has_a_row), cmocka_unit_test(accounts),
+        cmocka_unit_test(helpers),        cmocka_unit_test(processors),
+        cmocka_unit_test(samples),        cmocka_unit_test(who_is_needed_by_prcbd),
     };
 
     if (argc == 4 && !strcmp(argv[1], "--without"))

@@ -14,6 +14,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "block_abi.h"
+#include "loop.bpf.h"
 #include "plain.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -400,6 +401,8 @@ struct bpf_iter__bpf_map {
 #define LCB_F_MUTEX_  (1u << 5)
 
 #define HAS(type, member) bpf_core_field_exists(struct type, member)
+/* Of a task's user registers, where the kernel tells where they are (5.15). */
+#define HAS_REGISTER(member) (HAS_HELPER(task_pt_regs) && HAS(pt_regs, member))
 /* Tells whether the kernel has the member, and as wide as it is declared here: whoever reads it
  * copies so many bytes, or loads them, and libbpf fits a load to another width of an unsigned
  * number only, and leaves of one of a signed number what the verifier refuses. */
@@ -884,9 +887,9 @@ static __always_inline bool has_file_names(void)
 static __always_inline bool has_user_registers(void)
 {
 #if defined(__TARGET_ARCH_x86)
-    return HAS(pt_regs, ip) && HAS(pt_regs, sp) && HAS(pt_regs, bp);
+    return HAS_REGISTER(ip) && HAS_REGISTER(sp) && HAS_REGISTER(bp);
 #elif defined(__TARGET_ARCH_arm64)
-    return HAS(pt_regs, pc) && HAS(pt_regs, sp) && HAS(pt_regs, regs);
+    return HAS_REGISTER(pc) && HAS_REGISTER(sp) && HAS_REGISTER(regs);
 #endif
 }
 
@@ -922,7 +925,7 @@ static __always_inline __u64 task_cgroup_read(struct task_struct *task)
  * It is a call of a helper. */
 static __always_inline struct pt_regs *registers_of(struct task_struct *task)
 {
-    return (struct pt_regs *)bpf_task_pt_regs(task);
+    return HAS_HELPER(task_pt_regs) ? (struct pt_regs *)bpf_task_pt_regs(task) : NULL;
 }
 
 /* Reads one of them. A pointer that somebody remembered is a number to the verifier; only where
@@ -959,9 +962,9 @@ static __always_inline void task_user_registers(struct task_struct *task, struct
 static __always_inline bool has_syscalls(void)
 {
 #if defined(__TARGET_ARCH_x86)
-    return HAS(pt_regs, orig_ax) && HAS(pt_regs, bx) && HAS(pt_regs, di);
+    return HAS_REGISTER(orig_ax) && HAS_REGISTER(bx) && HAS_REGISTER(di);
 #elif defined(__TARGET_ARCH_arm64)
-    return HAS(pt_regs, syscallno) && HAS(pt_regs, orig_x0);
+    return HAS_REGISTER(syscallno) && HAS_REGISTER(orig_x0);
 #endif
 }
 
@@ -974,7 +977,7 @@ static __always_inline bool task_compat(struct task_struct *task, struct pt_regs
 {
     if (HAS(task_struct, thread_info) && HAS_SAME(thread_info, status))
         return task->thread_info.status & 2;
-    return HAS(pt_regs, cs) && (__u16)USER_REGISTER(regs, cs) == USER32_CS_;
+    return HAS_REGISTER(cs) && (__u16)USER_REGISTER(regs, cs) == USER32_CS_;
 }
 #elif defined(__TARGET_ARCH_arm64)
 #define PSR_MODE32_ 0x10
@@ -983,7 +986,7 @@ static __always_inline bool task_compat(struct task_struct *task, struct pt_regs
 {
     if (HAS(task_struct, thread_info) && HAS_SAME(thread_info, flags))
         return task->thread_info.flags & (1ul << 22); /* TIF_32BIT */
-    return HAS(pt_regs, pstate) && USER_REGISTER(regs, pstate) & PSR_MODE32_;
+    return HAS_REGISTER(pstate) && USER_REGISTER(regs, pstate) & PSR_MODE32_;
 }
 #endif
 
@@ -1014,9 +1017,9 @@ static __always_inline int task_syscall(struct task_struct *task, struct pt_regs
 static __always_inline __u64 third_argument(struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)
-    return HAS(pt_regs, dx) ? USER_REGISTER(regs, dx) : 0;
+    return HAS_REGISTER(dx) ? USER_REGISTER(regs, dx) : 0;
 #elif defined(__TARGET_ARCH_arm64)
-    return HAS(pt_regs, regs) ? USER_REGISTER(regs, regs[2]) : 0;
+    return HAS_REGISTER(regs) ? USER_REGISTER(regs, regs[2]) : 0;
 #endif
 }
 
@@ -1024,9 +1027,9 @@ static __always_inline __u64 third_argument(struct pt_regs *regs)
 static __always_inline __u64 second_argument(struct pt_regs *regs, bool compat)
 {
 #if defined(__TARGET_ARCH_x86)
-    return !compat && HAS(pt_regs, si) ? USER_REGISTER(regs, si) : 0;
+    return !compat && HAS_REGISTER(si) ? USER_REGISTER(regs, si) : 0;
 #elif defined(__TARGET_ARCH_arm64)
-    return !compat && HAS(pt_regs, regs) ? USER_REGISTER(regs, regs[1]) : 0;
+    return !compat && HAS_REGISTER(regs) ? USER_REGISTER(regs, regs[1]) : 0;
 #endif
 }
 

@@ -58,7 +58,7 @@ __noinline __u32 number_of(__u64 address, __u32 pid_ns)
         return 0;
     search.numbers = address + bpf_core_field_offset(struct pid, numbers);
     levels = BPF_CORE_READ(pid, level) + 1;
-    bpf_loop(levels < PRCB_PID_LEVELS ? levels : PRCB_PID_LEVELS, number_at, &search, 0);
+    EACH(PRCB_PID_LEVELS, levels < PRCB_PID_LEVELS ? levels : PRCB_PID_LEVELS, number_at, &search);
     return search.found;
 }
 
@@ -105,7 +105,8 @@ static __always_inline void who_of_task(struct task_struct *task, __u32 pid_ns, 
 static __always_inline void who_of_address(__u64 address, __u32 pid_ns, struct who *ret)
 {
     const struct task_struct *task = (const void *)address;
-    __u64 tid = BPF_CORE_READ(task, pid), start = BPF_CORE_READ(task, start_boottime) >> 20;
+    __u64 tid = BPF_CORE_READ(task, pid);
+    __u64 start = HAS(task_struct, start_boottime) ? BPF_CORE_READ(task, start_boottime) >> 20 : 0;
 
     ret->pid = BPF_CORE_READ(task, tgid);
     if (pid_ns != PID_NS_FIRST_) {

@@ -710,7 +710,6 @@ static const struct need constants[] = {
     {"bpf_map_type", "BPF_MAP_TYPE_TASK_STORAGE", "task storage for eBPF programs", "5.11", ALL},
     {"bpf_func_id", "BPF_FUNC_get_current_task_btf", "bpf_get_current_task_btf", "5.11", ALL},
     {"bpf_prog_type", "BPF_PROG_TYPE_SYSCALL", "eBPF programs of type syscall", "5.14", ALL},
-    {"bpf_func_id", "BPF_FUNC_task_pt_regs", "bpf_task_pt_regs", "5.15", ALL},
 };
 
 /* clang-format off */
