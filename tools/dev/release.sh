@@ -5,8 +5,8 @@
 # this.
 
 # The Debian packages, from the files under version control as they are now: the source as
-# Debian wants it, the packages, lintian's opinion. Nothing is fetched but by apt.
-build_deb() {
+# Debian wants it, the packages. Nothing is fetched but by apt.
+build_deb() { # [PROFILES]: of dpkg-buildpackage, with commas
     local dir=$here/build-deb version stamp source
     version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p;T;q" "$here/meson.build")
     stamp=$(dpkg-parsechangelog -l "$here/packaging/debian/changelog" -S Timestamp)
@@ -18,26 +18,37 @@ build_deb() {
         -cJf "$dir/prcb_$version.orig.tar.xz" "prcb-$version"
     cp -r "$here/packaging/debian" "$source/debian"
     (cd "$source" && DEB_BUILD_OPTIONS="parallel=$jobs ${DEB_BUILD_OPTIONS:-}" \
-        dpkg-buildpackage -us -uc)
-    echo "== lintian"
-    # It closes no request for a package, for it goes to no archive.
-    (cd "$dir" && lintian --allow-root --fail-on error --info \
-        --suppress-tags initial-upload-closes-no-bugs ./*.changes)
+        dpkg-buildpackage -us -uc ${1:+-P"$1"})
     ls -l "$dir"/*.deb
 }
 
-# deb [--test]: builds the packages; --test installs those that were built into a clean Debian.
-command_deb() {
-    need "${packages_build[@]}" "${packages_test[@]}" "${packages_deb[@]}"
+# All of them, with their tests and lintian's opinion.
+build_deb_all() {
+    need "${packages_build[@]}" "${packages_test[@]}" "${packages_deb[@]}" "${packages_deb_test[@]}"
     if [[ $(uname -m) == x86_64 ]]; then need "${packages_wine[@]}"; fi
+    build_deb
+    echo "== lintian"
+    # It closes no request for a package, for it goes to no archive.
+    (cd "$here/build-deb" && lintian --allow-root --fail-on error --info \
+        --suppress-tags initial-upload-closes-no-bugs ./*.changes)
+}
+
+# deb [--all | --test]: builds the packages but prcb-wine, with what that needs alone; --all: all, with
+# tests; --test installs those that were built into a clean Debian.
+command_deb() {
     case ${1:-} in
-    '') build_deb ;;
+    '')
+        need "${packages_build[@]}" "${packages_deb[@]}"
+        build_deb nocheck,pkg.prcb.nowine
+        ;;
+    --all) build_deb_all ;;
     --test)
-        if ! compgen -G "$here/build-deb/*.deb" >/dev/null; then build_deb; fi
+        need "${packages_deb_test[@]}"
+        if ! compgen -G "$here/build-deb/*.deb" >/dev/null; then build_deb_all; fi
         as_root "$here/tests/packaging/clean-root.sh" "$here/build-deb"
         ;;
     *)
-        echo "dev deb: there is no option '$1', only --test" >&2
+        echo "dev deb: there is no option '$1', only --all and --test" >&2
         return 2
         ;;
     esac
