@@ -241,8 +241,6 @@ static void too_old(void **state)
          TOO_OLD("5.10.262", "bpf_get_current_task_btf", "5.11")},
         {"BPF_PROG_TYPE_SYSCALL", 0, "5.13.19",
          TOO_OLD("5.13.19", "eBPF programs of type syscall", "5.14")},
-        {"BPF_FUNC_task_pt_regs", 0, "5.14.21", TOO_OLD("5.14.21", "bpf_task_pt_regs", "5.15")},
-        {"BPF_FUNC_task_pt_regs", 0, "5.15.0", LACKS("5.15.0", "bpf_task_pt_regs")},
         {NULL, HAS_NO_STATE, "5.13.19", TOO_OLD("5.13.19", "task_struct.__state", "5.14")},
         {NULL, HAS_NO_STATE | HAS_NO_ENUMS, "5.13.19",
          TOO_OLD("5.13.19", "task_struct.__state", "5.14")},
