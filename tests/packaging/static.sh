@@ -84,8 +84,8 @@ busybox_root() {
 
 # Its keys expire before it does, and no program of it is configured: what is tried are its files.
 debian_11_root() {
-    mmdebstrap --quiet --variant=extract --aptopt='Acquire::Check-Valid-Until "false"' bullseye "$work/debian11" \
-        "${PRCB_MIRROR_11:-http://deb.debian.org/debian}"
+    mmdebstrap --quiet --variant=extract --include=bash,coreutils,libc-bin,procps,util-linux \
+        --aptopt='Acquire::Check-Valid-Until "false"' bullseye "$work/debian11" "${PRCB_MIRROR_11:-http://deb.debian.org/debian}"
 }
 
 sleep 1000 &
