@@ -53,7 +53,7 @@ static DWORD CALLBACK Worker(void *Parameter)
                               &PerfHandle) != 0)
         return 1;
     Test->Valid = ReadPerf(PerfHandle, &Test->Before);
-    std::vector<ULONG64> Work(100000);
+    std::vector<ULONG64> Work(5000000);
     for (ULONG64 &At : Work)
         At = GetTickCount64();
     for (int i{}; i < 4; ++i)
