@@ -195,8 +195,8 @@ static const char *const indom_help[INDOMS] = {
     [INDOM_CGROUP] = "Cgroups of version 2, by path; bytes that PCP cannot take are %xx",
     [INDOM_NAME] = "Names of threads",
     [INDOM_BEHIND] =
-        "Pairs of cgroups: the one whose threads were ready, and who had the processor: "
-        "/victim::/neighbour, ::self, ::(kernel), ::(idle), ::(other), ::(gone)",
+        ("Pairs of cgroups: the one whose threads were ready, and who had the processor: "
+         "/victim::/neighbour, ::self, ::(kernel), ::(idle), ::(other), ::(gone)"),
     [INDOM_THREAD] = "Threads: number and name; for root and the agent's user alone",
 };
 
