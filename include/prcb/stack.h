@@ -108,6 +108,35 @@ PRCB_API int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *
 PRCB_API int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                                 struct prcb_stack *ret, struct prcb_error *err);
 
+/* Tasks of a runtime that switches between them by itself (goroutines) and that are in the same
+ * state at the same place. */
+struct prcb_task_group {
+    uint64_t count;
+    const char *state; /* as the runtime says it: "semacquire", "IO wait", "running" */
+    uint32_t locked;   /* 1: they wait for a lock */
+    uint32_t complete; /* 1: the outermost frame is the last */
+    uint32_t frame_count;
+    const struct prcb_frame *frames; /* innermost first, as those of an interpreter */
+};
+
+struct prcb_tasks {
+    size_t size;         /* sizeof(struct prcb_tasks), set by the caller */
+    const char *runtime; /* "Go 1.19.8" */
+    const char *unread;  /* why there are none; NULL: they were read */
+    uint64_t total;      /* how many there are */
+    uint64_t own;        /* of these, the runtime's own, which are in no group */
+    uint64_t moved;      /* that ran while they were read, and are in no group */
+    uint64_t beyond;     /* that are in no group, for there are too many */
+    uint32_t group_count;
+    const struct prcb_task_group *groups; /* largest first; borrowed until prcb_stacks_close */
+};
+
+/* Reads the tasks of a process where they wait. They are not stopped: each is read twice, and is in
+ * a group if both times show the same. -ENOENT: it has no such runtime; else as prcb_stacks_read.
+ */
+PRCB_API int prcb_stacks_tasks(struct prcb_stacks *s, pid_t pid, struct prcb_tasks *ret,
+                               struct prcb_error *err);
+
 /* What the reader has done so far. */
 struct prcb_stacks_status {
     size_t size;         /* sizeof(struct prcb_stacks_status), set by the caller */

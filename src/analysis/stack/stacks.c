@@ -104,6 +104,8 @@ struct process {
     struct process_files files;
 };
 
+struct known_tasks;
+
 struct prcb_stacks {
     struct prcb *session;
     struct unwinder *unwinder;
@@ -111,7 +113,8 @@ struct prcb_stacks {
     bool asks_state; /* a wait's cause does not say all that may hold a thread up */
     struct prcb_stacks_status status;
     struct table texts, names, stacks, waits;
-    size_t kept;                               /* bytes of texts and stacks */
+    size_t kept; /* bytes of texts and stacks */
+    struct known_tasks *tasks;
     struct process processes[UNWINDER_IMAGES]; /* by number of the image */
     uint64_t uses;
 };
@@ -998,6 +1001,7 @@ static int explain(const struct prcb_account *a, int result, struct prcb_error *
                                                "kernel.yama.ptrace_scope allows descendants only"
                       : result == -ESRCH     ? "it has ended"
                       : result == -ESTALE    ? "its account was given back"
+                      : result == -ENOENT    ? "its runtime has no tasks"
                       : result == -ENOTSUP   ? "it has no user stack"
                       : result == -EFAULT    ? "its stack lies in no memory that can be had at once"
                       : result == -ETIMEDOUT ? "its memory or files do not answer: see prcb-why(1)"
@@ -1150,6 +1154,89 @@ int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                              ret);
 }
 
+/* ---- tasks ------------------------------------------------------------------------------ */
+
+/* Groups that were handed out, with their frames. */
+struct known_tasks {
+    struct known_tasks *next;
+    struct prcb_task_group groups[TASKS_GROUPS];
+    struct prcb_frame frames[];
+};
+
+static int keep_groups(struct prcb_stacks *s, const struct tasks_answer *said,
+                       struct known_tasks *kept)
+{
+    for (uint32_t i = 0; i < said->frame_count; i++) {
+        kept->frames[i] = (struct prcb_frame){
+            .function = keep_text(s, said->text + said->frames[i].function),
+            .file = keep_text(s, said->text + said->frames[i].file),
+            .place = said->frames[i].line,
+        };
+        if (!kept->frames[i].function || !kept->frames[i].file)
+            return not_kept(s);
+    }
+    for (uint32_t i = 0; i < said->group_count; i++) {
+        const struct tasks_group *group = &said->groups[i];
+
+        kept->groups[i] = (struct prcb_task_group){
+            .count = group->count,
+            .state = keep_text(s, said->text + group->state),
+            .locked = group->locked != 0,
+            .complete = group->complete != 0,
+            .frame_count = group->frames,
+            .frames = kept->frames + group->first,
+        };
+        if (!kept->groups[i].state)
+            return not_kept(s);
+    }
+    return 0;
+}
+
+static int keep_tasks(struct prcb_stacks *s, const struct tasks_answer *said,
+                      struct prcb_tasks *ret)
+{
+    size_t size = sizeof(struct known_tasks) + said->frame_count * sizeof(struct prcb_frame);
+    struct known_tasks *kept = s->kept < KEPT_MOST ? calloc(1, size) : NULL;
+    struct prcb_tasks tasks = {
+        .size = sizeof(tasks),
+        .runtime = keep_text(s, said->runtime),
+        .unread = *said->unread ? keep_text(s, said->unread) : NULL,
+        .total = said->total,
+        .own = said->own,
+        .moved = said->moved,
+        .beyond = said->beyond,
+        .group_count = said->group_count,
+    };
+
+    if (!kept || !tasks.runtime)
+        return free(kept), not_kept(s);
+    tasks.groups = kept->groups;
+    kept->next = s->tasks;
+    s->tasks = kept;
+    s->kept += size;
+    return keep_groups(s, said, kept) ? not_kept(s) : sized_hand_out(&tasks, sizeof(tasks), ret);
+}
+
+int prcb_stacks_tasks(struct prcb_stacks *s, pid_t pid, struct prcb_tasks *ret,
+                      struct prcb_error *err)
+{
+    const struct prcb_account about = {.tid = pid, .pid = pid};
+    const struct tasks_answer *said;
+    struct process *process = NULL;
+    int result = process_of(s, pid, living_thread(pid), &process);
+
+    if (!result)
+        result = unwinder_tasks(s->unwinder, (unsigned)(process - s->processes), pid, &said);
+    if (result == -ESTALE) {
+        result = load(s, process, pid, process->identity);
+        if (!result)
+            result = unwinder_tasks(s->unwinder, (unsigned)(process - s->processes), pid, &said);
+    }
+    if (!result)
+        result = keep_tasks(s, said, ret);
+    return result ? explain(&about, result, err) : 0;
+}
+
 int prcb_stacks_status(struct prcb_stacks *s, struct prcb_stacks_status *ret)
 {
     struct prcb_stacks_status status = s->status;
@@ -1207,5 +1294,11 @@ void prcb_stacks_close(struct prcb_stacks *s)
     empty(&s->stacks);
     empty(&s->names);
     empty(&s->texts);
+    while (s->tasks) {
+        struct known_tasks *tasks = s->tasks;
+
+        s->tasks = tasks->next;
+        free(tasks);
+    }
     free(s);
 }

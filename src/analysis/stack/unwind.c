@@ -11,6 +11,7 @@
 
 #include "go_program.h"
 #include "runtimes.h"
+#include "tasks.h"
 
 /* DWARF's numbers of the registers that a frozen thread has. */
 #if defined(__x86_64__)
@@ -53,6 +54,7 @@ struct image {
     struct go_code go[GO_MOST];
     size_t go_count;
     struct runtimes *runtimes; /* NULL: no memory for them */
+    struct tasks *tasks;       /* NULL: nobody has asked yet */
     struct image_debug debug;
     const struct frozen *frozen; /* during image_unwind */
     uint64_t fp, lr;             /* what it is tried with; 0: not known */
@@ -197,6 +199,7 @@ void image_close(struct image *image)
         return;
     dwfl_end(image->dwfl);
     runtimes_close(image->runtimes);
+    tasks_close(image->tasks);
     free(image);
 }
 
@@ -717,6 +720,19 @@ size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *
         *ret_end = search(image);
     image->frozen = NULL;
     return image->count;
+}
+
+struct tasks *image_tasks(struct image *image)
+{
+    const struct go_code *go = image->go;
+    GElf_Addr bias = 0;
+
+    if (!image->go_count)
+        return NULL;
+    if (!image->tasks &&
+        tasks_open(dwfl_module_getelf(go->module, &bias), go->bias, &go->table, &image->tasks))
+        image->tasks = NULL;
+    return image->tasks;
 }
 
 struct runtimes *image_runtimes(struct image *image)

@@ -24,6 +24,7 @@ struct image_file {
 };
 
 struct runtimes; /* runtimes.h */
+struct tasks;    /* tasks.h */
 struct image;    /* what one process has mapped: opaque */
 
 /* Asks for the debug information of a build id, which has the names of functions that a file
@@ -58,6 +59,9 @@ size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *
 
 /* Returns the runtimes of the process, which are the image's; NULL: not known. */
 struct runtimes *image_runtimes(struct image *image);
+
+/* Returns the tasks of the process's first program of Go; NULL: it has none, or no memory. */
+struct tasks *image_tasks(struct image *image);
 
 /* Finds the function that an address lies in, as the symbol table spells it; "": not known. */
 void image_name(struct image *image, uint64_t address, char *ret, size_t size);

@@ -36,6 +36,7 @@ enum what {
     ASK_READY,  /* answered */
     ASK_UNWIND, /* answered; the stack and its frames are in shared memory */
     ASK_NAME,   /* answered */
+    ASK_TASKS,  /* answered; the tasks are in shared memory */
 };
 
 struct ask {
@@ -69,6 +70,7 @@ struct answer {
 struct shared {
     uint64_t frames[UNWINDER_FRAMES];
     struct runtime_answer runtime;
+    struct tasks_answer tasks;
     unsigned char bytes[UNWINDER_BYTES_MOST];
 };
 
@@ -79,7 +81,8 @@ struct unwinder {
     bool native;
     bool known[UNWINDER_IMAGES], has_runtime[UNWINDER_IMAGES];
     struct runtime_answer runtime;
-    uint64_t cpu_ns; /* of children that were replaced */
+    struct tasks_answer *tasks; /* NULL: nobody has asked yet */
+    uint64_t cpu_ns;            /* of children that were replaced */
 };
 
 /* ---- the child ------------------------------------------------------------------------ */
@@ -120,31 +123,29 @@ static void begin_image(struct child *child, unsigned image)
     image_open(&debug, &child->images[image]);
 }
 
-/* An interpreter's frames are read in its process's memory. */
-static void ask_for_memory(struct child *child, struct image *image)
+/* Asks for the memory of the process that is being looked at, in which an interpreter's frames and
+ * tasks are read. False: it is not to be had. */
+static bool ask_for_memory(struct child *child, int fds[2])
 {
     struct answer want = {.wants = WANTS_MEMORY};
-    struct runtimes *runtimes = image_runtimes(image);
-    int fds[2] = {-1, -1};
     size_t count = 0;
     uint32_t got;
 
     if (sandbox_send(child->socket, &want, sizeof(want), NULL, 0) ||
         sandbox_receive(child->socket, &got, sizeof(got), fds, 2, &count, -1) != sizeof(got))
-        return;
-    if (count == 2)
-        runtimes_set_memory(runtimes, fds[0], fds[1]);
-    else if (count)
+        return false;
+    if (count == 1)
         close(fds[0]);
+    return count == 2;
 }
 
 static int ready_image(struct child *child, struct image *image, uint32_t *ret_has_runtime)
 {
-    int result = image ? image_ready(image) : -ENOMEM;
+    int fds[2], result = image ? image_ready(image) : -ENOMEM;
 
     *ret_has_runtime = !result && image_runtimes(image) && runtimes_any(image_runtimes(image));
-    if (*ret_has_runtime)
-        ask_for_memory(child, image);
+    if (*ret_has_runtime && ask_for_memory(child, fds))
+        runtimes_set_memory(image_runtimes(image), fds[0], fds[1]);
     return result;
 }
 
@@ -171,6 +172,22 @@ static void answer_unwind(struct child *child, const struct ask *ask, struct ans
     answer->end = end;
     if (runtimes)
         runtimes_place(runtimes, child->shared->frames, answer->count, name_frame, image, runtime);
+}
+
+static int answer_tasks(struct child *child, struct image *image)
+{
+    struct tasks *tasks = image ? image_tasks(image) : NULL;
+    struct memory *memory = tasks ? tasks_memory(tasks) : NULL;
+    int fds[2];
+
+    if (!tasks)
+        return -ENOENT;
+    if (memory->mem < 0 && ask_for_memory(child, fds)) {
+        memory->mem = fds[0];
+        memory->pagemap = fds[1];
+    }
+    tasks_read(tasks, &child->shared->tasks);
+    return 0;
 }
 
 static void answer_name(const struct child *child, const struct ask *ask, char ret[UNWINDER_NAME])
@@ -220,6 +237,9 @@ static bool answer_ask(struct child *child, const struct ask *ask, int fd, struc
         answer->result = image ? 0 : -ENOENT;
         if (image)
             answer_name(child, ask, answer->name);
+        return true;
+    case ASK_TASKS:
+        answer->result = answer_tasks(child, image);
         return true;
     default:
         return false;
@@ -285,6 +305,7 @@ void unwinder_close(struct unwinder *u)
         return;
     sandbox_stop(&u->child);
     munmap(u->shared, sizeof(*u->shared));
+    free(u->tasks);
     free(u);
 }
 
@@ -496,6 +517,47 @@ const struct runtime_answer *unwinder_runtime(const struct unwinder *u)
 bool unwinder_has_runtime(const struct unwinder *u, unsigned image)
 {
     return image < UNWINDER_IMAGES && u->has_runtime[image];
+}
+
+/* Whether what the child says of tasks holds together. */
+static bool is_whole(struct tasks_answer *a)
+{
+    a->runtime[sizeof(a->runtime) - 1] = a->unread[sizeof(a->unread) - 1] = '\0';
+    if (!a->text_used || a->text_used > TASKS_TEXT || a->frame_count > TASKS_FRAMES ||
+        a->group_count > TASKS_GROUPS)
+        return false;
+    a->text[a->text_used - 1] = '\0';
+    for (uint32_t i = 0; i < a->frame_count; i++) {
+        if (a->frames[i].function >= a->text_used || a->frames[i].file >= a->text_used)
+            return false;
+    }
+    for (uint32_t i = 0; i < a->group_count; i++) {
+        const struct tasks_group *group = &a->groups[i];
+
+        if (group->state >= a->text_used || group->first > a->frame_count ||
+            group->frames > a->frame_count - group->first)
+            return false;
+    }
+    return true;
+}
+
+int unwinder_tasks(struct unwinder *u, unsigned image, pid_t pid, const struct tasks_answer **ret)
+{
+    struct ask ask = {.what = ASK_TASKS, .image = image};
+    struct answer answer;
+    int result = ask_child(u, pid, &ask, &answer);
+
+    if (result)
+        return result;
+    if (!u->tasks)
+        u->tasks = malloc(sizeof(*u->tasks));
+    if (!u->tasks)
+        return -ENOMEM;
+    memcpy(u->tasks, &u->shared->tasks, sizeof(*u->tasks));
+    if (!is_whole(u->tasks))
+        return replace(u);
+    *ret = u->tasks;
+    return 0;
 }
 
 int unwinder_name(struct unwinder *u, unsigned image, uint64_t address, char ret[UNWINDER_NAME])

@@ -18,6 +18,7 @@
 #include "frozen.h"
 #include "process.h"
 #include "runtimes.h"
+#include "tasks.h"
 #include "unwind.h"
 
 #define UNWINDER_IMAGES     64         /* processes at once */
@@ -51,6 +52,10 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, uint64_t *ret
 const struct runtime_answer *unwinder_runtime(const struct unwinder *u);
 /* Whether the process has an interpreter whose frames are read. */
 bool unwinder_has_runtime(const struct unwinder *u, unsigned image);
+
+/* Finds the tasks of a process, which the image is of: what is handed out holds together, and is
+ * the unwinder's until the next question. -ENOENT: it has no runtime with tasks; else as above. */
+int unwinder_tasks(struct unwinder *u, unsigned image, pid_t pid, const struct tasks_answer **ret);
 
 /* Finds the function that an address of the image lies in; "": not known. Errors as
  * unwinder_unwind. */

@@ -175,6 +175,7 @@ int go_program_table(Elf *elf, struct go_table *ret)
     if (table.text_at && !table.text && !relocated(elf, address + table.text_at, &table.text) &&
         !is_whole_text(elf, &table))
         return -ENOENT;
+    table.address = address;
     *ret = table;
     return 0;
 }

@@ -35,15 +35,15 @@ static bool get(const struct go_table *table, size_t part, uint64_t offset, unsi
 /* Which of the words after the head say where things are. 0: the table's own beginning. */
 static const struct version {
     uint32_t magic;
-    unsigned text, names, depths,
+    unsigned text, names, units, files, depths,
         functions;  /* words; what they say is an offset, text's an address */
     unsigned words; /* the rows' place, where functions has none */
-    unsigned row, entry;
+    unsigned row, entry, head, inlined, behind_name;
 } versions[] = {
-    {0xfffffffb, 0, 0, 0, 0, 1, 8, 8}, /* 1.2 */
-    {0xfffffffa, 0, 2, 5, 6, 7, 8, 8}, /* 1.16 */
-    {0xfffffff0, 2, 3, 6, 7, 8, 4, 4}, /* 1.18 */
-    {0xfffffff1, 2, 3, 6, 7, 8, 4, 4}, /* 1.20 */
+    {0xfffffffb, 0, 0, 0, 0, 0, 0, 1, 8, 8, 0, 0, 0},    /* 1.2 */
+    {0xfffffffa, 0, 2, 0, 0, 5, 6, 7, 8, 8, 0, 0, 0},    /* 1.16 */
+    {0xfffffff0, 2, 3, 4, 5, 6, 7, 8, 4, 4, 40, 20, 8},  /* 1.18 */
+    {0xfffffff1, 2, 3, 4, 5, 6, 7, 8, 4, 4, 44, 16, 12}, /* 1.20 */
 };
 
 static bool offset_of(const struct go_table *table, unsigned word, size_t *ret)
@@ -80,9 +80,14 @@ int go_table_open(const unsigned char *bytes, size_t size, struct go_table *ret)
     table.quantum = bytes[6];
     table.row = version->row;
     table.entry = version->entry;
+    table.head = version->head;
+    table.inlined = version->inlined;
+    table.behind_name = version->behind_name;
     table.text_at = version->text ? HEAD + version->text * POINTER : 0;
     table.text = version->text ? number_at(bytes, table.text_at, POINTER) : 0;
     if (!offset_of(&table, version->names, &table.names) ||
+        !offset_of(&table, version->units, &table.units) ||
+        !offset_of(&table, version->files, &table.files) ||
         !offset_of(&table, version->depths, &table.depths) ||
         !offset_of(&table, version->functions, &table.functions))
         return -EINVAL;
@@ -116,6 +121,7 @@ bool go_table_row(const struct go_table *table, size_t row, struct go_function *
     ret->end = begin_of(table, row + 1);
     ret->name = (const char *)table->bytes + table->names + name;
     ret->depths = (uint32_t)depths;
+    ret->at = at;
     return ret->begin < ret->end;
 }
 
@@ -154,31 +160,136 @@ static bool take(const struct go_table *table, size_t *at, uint32_t *ret)
     return false;
 }
 
-bool go_table_depth(const struct go_table *table, const struct go_function *function,
-                    uint64_t address, uint64_t *ret)
+/* Finds the value that holds at an address, in a list of the part with the depths. */
+static bool value_at(const struct go_table *table, const struct go_function *function,
+                     uint64_t list, uint64_t address, int64_t *ret)
 {
     uint64_t to = function->begin;
     size_t at = table->depths;
-    int64_t depth = -1;
+    int64_t value = -1;
 
-    if (function->depths >= table->size - at)
+    if (list >= table->size - at)
         return false;
-    at += function->depths;
-    /* The list has pairs: by how much the depth changes (the sign is in the lowest bit), and for
+    at += (size_t)list;
+    /* The list has pairs: by how much the value changes (the sign is in the lowest bit), and for
      * how long it then holds. No change ends the list, except at its beginning. */
     for (unsigned step = 0; step < STEPS_MOST; step++) {
         uint32_t change, length;
 
         if (!take(table, &at, &change) || (!change && step) || !take(table, &at, &length))
             return false;
-        depth += change & 1 ? -(int64_t)(change >> 1) - 1 : (int64_t)(change >> 1);
+        value += change & 1 ? -(int64_t)(change >> 1) - 1 : (int64_t)(change >> 1);
         to += (uint64_t)length * table->quantum;
         if (address < to) {
-            if (depth < 0 || depth > DEPTH_MOST || depth % POINTER)
-                return false;
-            *ret = (uint64_t)depth;
+            *ret = value;
             return true;
         }
     }
     return false;
+}
+
+bool go_table_depth(const struct go_table *table, const struct go_function *function,
+                    uint64_t address, uint64_t *ret)
+{
+    int64_t depth;
+
+    if (!value_at(table, function, function->depths, address, &depth) || depth < 0 ||
+        depth > DEPTH_MOST || depth % POINTER)
+        return false;
+    *ret = (uint64_t)depth;
+    return true;
+}
+
+/* ---- lines and inlined functions ---- */
+
+/* Offsets in a function's fixed part: of lists, how many more there are, and its unit. */
+#define FILES      20
+#define LINES      24
+#define LISTS      28
+#define UNIT       32
+#define INLINED_IN 2 /* the list that says which inlined function an instruction is of, */
+#define INLINED    3 /* and the table of these */
+#define NO_OFFSET  UINT32_MAX
+
+static bool said(const struct go_table *table, const struct go_function *function, uint64_t member,
+                 uint64_t *ret)
+{
+    return get(table, table->functions, function->at + member, 4, ret);
+}
+
+static const char *text_at(const struct go_table *table, size_t part, uint64_t offset)
+{
+    const char *text = (const char *)table->bytes + part;
+
+    return offset < table->size - part &&
+                   memchr(text + offset, '\0', table->size - part - (size_t)offset)
+               ? text + offset
+               : NULL;
+}
+
+static void find_line(const struct go_table *table, const struct go_function *function,
+                      uint64_t address, struct go_place *ret)
+{
+    uint64_t list, unit, file;
+    int64_t value;
+
+    ret->file = "";
+    ret->line = 0;
+    if (!table->head)
+        return;
+    if (said(table, function, LINES, &list) && value_at(table, function, list, address, &value) &&
+        value > 0 && value <= INT32_MAX)
+        ret->line = (uint32_t)value;
+    if (said(table, function, FILES, &list) && said(table, function, UNIT, &unit) &&
+        value_at(table, function, list, address, &value) && value >= 0 && value <= INT32_MAX &&
+        get(table, table->units, 4 * (unit + (uint64_t)value), 4, &file) && file != NO_OFFSET)
+        ret->file = text_at(table, table->files, file);
+    ret->file = ret->file ? ret->file : "";
+}
+
+/* Finds the function that was inlined at an address, and an instruction that is where it was
+ * called. False: none was. */
+static bool find_inlined(const struct go_table *table, const struct go_function *function,
+                         uint64_t address, const char **ret_name, uint64_t *ret_call)
+{
+    uint64_t lists, list, tables, offset, name, call;
+    const char *text;
+    int64_t row;
+
+    if (!table->extra || !said(table, function, LISTS, &lists) || lists <= INLINED_IN ||
+        lists > UINT16_MAX || !said(table, function, table->head - 4, &tables) ||
+        tables >> 24 <= INLINED || !said(table, function, table->head + 4 * INLINED_IN, &list) ||
+        !value_at(table, function, list, address, &row) || row < 0 || row > INT32_MAX ||
+        !said(table, function, table->head + 4 * (lists + INLINED), &offset) || offset == NO_OFFSET)
+        return false;
+    offset += (uint64_t)row * table->inlined;
+    if (offset > table->extra_size || table->extra_size - offset < table->inlined)
+        return false;
+    offset += table->inlined - table->behind_name;
+    name = number_at(table->extra, (size_t)offset, 4);
+    call = number_at(table->extra, (size_t)offset + 4, 4);
+    text = text_at(table, table->names, name);
+    *ret_name = text ? text : *ret_name;
+    *ret_call = function->begin + call;
+    return text && *ret_call < function->end;
+}
+
+size_t go_table_places(const struct go_table *table, const struct go_function *function,
+                       uint64_t address, struct go_place *ret, size_t room)
+{
+    bool more = true;
+    size_t count = 0;
+
+    /* Each step leads out of one function; a damaged table may lead round, which the room ends. */
+    for (size_t step = 0; more && step < room; step++) {
+        struct go_place place = {.function = function->name};
+        uint64_t call = 0;
+
+        more = find_inlined(table, function, address, &place.function, &call);
+        find_line(table, function, address, &place);
+        if (strcmp(place.file, "<autogenerated>") != 0)
+            ret[count++] = place;
+        address = call;
+    }
+    return count;
 }

@@ -20,16 +20,32 @@ struct go_table {
     size_t count;               /* functions */
     size_t rows, names, depths; /* offsets of parts */
     size_t functions;           /* what functions' own offsets count from */
+    size_t units, files;        /* of the parts with the files of each unit of compilation */
+    unsigned head;              /* bytes of a function's fixed part; 0: its lines are not read */
+    unsigned inlined;           /* bytes of a row about an inlined function, */
+    unsigned behind_name;       /* and from its name to its end; where it is called comes next */
     unsigned row, entry;        /* bytes of a number in a row, of a function's first address */
     unsigned quantum;           /* bytes of the shortest instruction */
     uint64_t text;              /* what rows count from */
     size_t text_at;             /* offset of the word that says so; 0: rows are addresses */
+    uint64_t address;           /* of the table itself, where a program has it */
+    /* What the offsets of rows about inlined functions count from, as far as the file has it; NULL:
+     * not known, and functions are what was compiled. The caller's. */
+    const unsigned char *extra;
+    size_t extra_size;
 };
 
 struct go_function {
     uint64_t begin, end;
     const char *name; /* ends within the table */
     uint32_t depths;  /* offset of its list in that part */
+    uint64_t at;      /* offset of what is said of it, among the functions */
+};
+
+/* A function at an address: one that was compiled, or inlined into it. */
+struct go_place {
+    const char *function, *file; /* end within the table; file "": not known */
+    uint32_t line;               /* 0: not known */
 };
 
 /* -EINVAL: no such table */
@@ -46,5 +62,11 @@ bool go_table_find(const struct go_table *table, uint64_t address, struct go_fun
  * link register). False: the table does not tell. */
 bool go_table_depth(const struct go_table *table, const struct go_function *function,
                     uint64_t address, uint64_t *ret);
+
+/* Finds what an address lies in, innermost first: inlined functions, then the one that was
+ * compiled, without those that the compiler made up. Returns how many. From Go 1.18 on; else one.
+ */
+size_t go_table_places(const struct go_table *table, const struct go_function *function,
+                       uint64_t address, struct go_place *ret, size_t room);
 
 #endif

@@ -80,11 +80,21 @@ static bool in_library(const struct prcb_frame *frame)
            ((begins(file, "/usr/") || begins(file, "/lib")) && strstr(file, ".so"));
 }
 
+/* Whether a function's name says that it is a standard library's: Go's and Java's have unmistakable
+ * names, those of another interpreter may be anybody's. */
+static bool is_standard(const struct prcb_frame *frame)
+{
+    const char *end = frame->file ? strrchr(frame->file, '.') : NULL;
+
+    return BEGINS_ANY(frame->function, standard) &&
+           (!is_interpreted(frame) || (end && (!strcmp(end, ".go") || !strcmp(end, ".java"))));
+}
+
 /* Whether a function is what its program is for, rather than how it waits. */
 static bool is_own(const struct prcb_frame *frame)
 {
     return !is_kernel(frame) && !in_c_library(frame) && !in_runtime(frame) && !in_library(frame) &&
-           frame->function && (is_interpreted(frame) || !BEGINS_ANY(frame->function, standard));
+           frame->function && !is_standard(frame);
 }
 
 /* A function that every stack has at its outer end says nothing. */
@@ -114,7 +124,7 @@ const struct prcb_frame *place_of(const struct prcb_stack *stack, const struct p
             continue;
         if (!frame->function)
             unnamed = unnamed || in_library(frame) ? unnamed : frame;
-        else if (is_interpreted(frame) || !BEGINS_ANY(frame->function, standard))
+        else if (!is_standard(frame))
             library = library ? library : frame;
     }
     return unnamed ? unnamed : library;

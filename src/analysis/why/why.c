@@ -869,6 +869,29 @@ int why_report_make(struct why *w, struct why_report *ret)
     return 0;
 }
 
+static void set_word(struct prcb_stack *stack)
+{
+    if (stack->word && (!strncmp(stack->word, WHY_TASKS_WORD, strlen(WHY_TASKS_WORD)) ||
+                        !strcmp(stack->word, "Go futex")))
+        stack->word = WHY_TASKS_WORD;
+}
+
+void why_set_tasks(struct why_process *process, const struct prcb_tasks *tasks)
+{
+    process->has_tasks = true;
+    process->tasks = *tasks;
+    for (size_t i = 0; i < process->cause_count && !tasks->unread; i++) {
+        struct why_cause *cause = &process->causes[i];
+
+        for (size_t k = 0; k < cause->part_count; k++)
+            set_word(&cause->parts[k].stack);
+        for (size_t k = 0; k < cause->pair_count; k++)
+            set_word(&cause->pairs[k].stack);
+    }
+    for (size_t i = 0; i < process->now_count && !tasks->unread; i++)
+        set_word(&process->now[i].stack);
+}
+
 void why_report_deinit(struct why_report *report)
 {
     for (size_t i = 0; i < report->count; i++) {

@@ -157,6 +157,8 @@ struct why_process {
     size_t now_count;
     const struct why_doing *doings; /* borrowed until why_close */
     size_t doing_count;
+    bool has_tasks;          /* a runtime's, which no thread is in while they wait: */
+    struct prcb_tasks tasks; /* set by whoever reads them */
 };
 
 struct why_report {
@@ -164,7 +166,12 @@ struct why_report {
     size_t count;
 };
 
+/* Of waits of threads whose tasks were read in its place: these do not say what they are for. */
+#define WHY_TASKS_WORD "Go scheduler"
+
 int why_report_make(struct why *w, struct why_report *ret); /* 0 or -ENOMEM */
+/* Takes a process's tasks, and what they say of its threads' waits. */
+void why_set_tasks(struct why_process *process, const struct prcb_tasks *tasks);
 void why_report_deinit(struct why_report *report);
 
 #endif

@@ -12,6 +12,7 @@
 #include "format.h"
 #include "place.h"
 #include "table.h"
+#include "task_places.h"
 #include "text.h"
 #include "whom_words.h"
 
@@ -851,6 +852,63 @@ static uint64_t scores(const struct making *m)
     return m->sure_ns + m->either_ns / EITHER_PART;
 }
 
+/* What tells most about who holds what others wait for: what is not kept waiting by the others. */
+static const struct task_place *other_place(const struct task_place *places, size_t count,
+                                            const struct task_place *crowd)
+{
+    static const char *const states[] = {"running", "runnable", "IO wait", "sleep", "syscall"};
+
+    for (size_t n = 0; n < sizeof(states) / sizeof(*states); n++) {
+        for (size_t i = 0; i < count; i++) {
+            if (&places[i] != crowd && places[i].own && !strcmp(places[i].state, states[n]))
+                return &places[i];
+        }
+    }
+    return NULL;
+}
+
+static void say_tasks(struct making *m, const char *rule, const struct why_process *process)
+{
+    struct task_place places[TASK_PLACES_MOST];
+    uint64_t all = process->tasks.total - process->tasks.own;
+    size_t count = task_places(&process->tasks, places);
+    const struct task_place *crowd = task_places_crowd(&process->tasks, places, count), *other;
+    char words[KEY_MOST];
+    struct sentence s;
+
+    if (!crowd || !begin(m, &s))
+        return;
+    task_place_words(crowd, words, sizeof(words));
+    fprintf(s.out, "%" PRIu64 " of %" PRIu64 " goroutines", crowd->count, all);
+    if (m->several) {
+        fputs(" of ", s.out);
+        put_comm(s.out, process->comm, sizeof(process->comm), process->pid);
+    }
+    fprintf(s.out,
+            crowd->locked ? " wait for a lock (%s) in " : " are in %s, which may be idling, in ",
+            crowd->state);
+    fputs(words, s.out);
+    other = crowd->locked ? other_place(places, count, crowd) : NULL;
+    if (other) {
+        task_place_words(other, words, sizeof(words));
+        fprintf(s.out, "; of the others %" PRIu64 " %s in %s in %s", other->count,
+                other->count == 1 ? "is" : "are", other->state, words);
+    }
+    fputs(".", s.out);
+    end(m, &s, rule, 0, 0);
+}
+
+/* Goroutines: no thread is in them while they wait. */
+static void tasks(struct making *m, const char *rule)
+{
+    for (size_t i = 0; i < m->f->report->count; i++) {
+        const struct why_process *process = &m->f->report->processes[i];
+
+        if (process->has_tasks && !process->tasks.unread)
+            say_tasks(m, rule, process);
+    }
+}
+
 static void idle(struct making *m, const char *rule)
 {
     struct sentence s;
@@ -938,7 +996,9 @@ static bool in_loop(const struct why_process *process, uint32_t object)
 /* What other rules have told is not told again. */
 static bool is_told(const struct making *m, const struct group *group)
 {
-    if (!group->ready && in_loop(group->process, group->most->wait.object))
+    if (!group->ready && (in_loop(group->process, group->most->wait.object) ||
+                          (group->process->has_tasks && word_of(group->most) &&
+                           !strcmp(word_of(group->most), WHY_TASKS_WORD))))
         return true;
     for (size_t i = 0; i < m->verdict->count; i++) {
         const char *rule = m->verdict->lines[i].rule;
@@ -976,9 +1036,9 @@ static const struct {
     const char *name;
     rule_fn fn;
 } rules[] = {
-    {"deadlock", deadlock}, {"held", held},       {"throttled", throttled},
-    {"memory", memory},     {"swap", swap},       {"steal", steal},
-    {"idle", idle},         {"running", running}, {"wait", waits},
+    {"deadlock", deadlock}, {"held", held},   {"throttled", throttled}, {"memory", memory},
+    {"swap", swap},         {"steal", steal}, {"tasks", tasks},         {"idle", idle},
+    {"running", running},   {"wait", waits},
 };
 
 int verdict_make(const struct verdict_figures *figures, struct verdict *ret)

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "json_doc.h"
+#include "task_places.h"
 #include "whom_words.h"
 
 static json_object *hex(uint64_t number)
@@ -18,7 +19,7 @@ static json_object *hex(uint64_t number)
     return json_object_new_string(text);
 }
 
-static json_object *make_frames(struct json_doc *b, const struct prcb_stack *stack)
+json_object *why_frames_json(struct json_doc *b, const struct prcb_stack *stack)
 {
     json_object *frames = json_object_new_array();
 
@@ -45,7 +46,7 @@ void why_put_stack(struct json_doc *b, json_object *row, const struct prcb_stack
     json_doc_put_text(b, row, "word", stack->word);
     json_doc_put_text(b, row, "kind", kinds[stack->kind]);
     json_doc_put_bool(b, row, "complete", stack->flags & PRCB_STACK_COMPLETE);
-    json_doc_put(b, row, "frames", make_frames(b, stack));
+    json_doc_put(b, row, "frames", why_frames_json(b, stack));
 }
 
 static json_object *make_part(struct json_doc *b, const struct why_part *part)
@@ -154,6 +155,8 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
     for (size_t i = 0; i < process->now_count; i++)
         json_doc_append(b, now, make_now(b, output, process, &process->now[i]));
     json_doc_put(b, row, "now", now);
+    json_doc_put_if(b, row, "tasks", process->has_tasks,
+                    process->has_tasks ? task_places_json(b, &process->tasks) : NULL);
     return row;
 }
 

@@ -56,6 +56,8 @@ void why_write_text(FILE *out, const struct why_output *output);
 int why_write_json(FILE *out, const struct why_output *output);  /* 0 or -ENOMEM */
 #define WHY_BRIEF_BYTES 8192                                     /* with the line's end */
 int why_write_brief(FILE *out, const struct why_output *output); /* 0 or -ENOMEM */
+/* Makes the array of a stack's frames. */
+json_object *why_frames_json(struct json_doc *b, const struct prcb_stack *stack);
 /* Adds the members of a stack's object: "word", "kind", "complete", "frames". */
 void why_put_stack(struct json_doc *b, json_object *row, const struct prcb_stack *stack);
 

@@ -11,6 +11,7 @@
 #include "cause.h"
 #include "format.h"
 #include "held_words.h"
+#include "task_places.h"
 #include "text.h"
 #include "whom_words.h"
 
@@ -360,6 +361,43 @@ static void write_now(FILE *out, const struct why_output *output, const struct w
                 process->now_count - NOW_MOST == 1 ? " waits" : "s wait");
 }
 
+static void write_tasks(FILE *out, const struct why_output *output,
+                        const struct why_process *process)
+{
+    const struct prcb_tasks *tasks = &process->tasks;
+    struct task_place places[TASK_PLACES_MOST];
+    size_t count, most = output->top_stacks ? (size_t)output->top_stacks : TASK_PLACES_MOST;
+    uint64_t left = tasks->beyond;
+
+    if (!process->has_tasks)
+        return;
+    if (tasks->unread) {
+        fprintf(out, "  goroutines are not seen (%s): %s\n", tasks->runtime, tasks->unread);
+        return;
+    }
+    fprintf(out, "  goroutines (%s): %" PRIu64 ", and %" PRIu64 " of the runtime's\n",
+            tasks->runtime, tasks->total - tasks->own, tasks->own);
+    count = task_places(tasks, places);
+    for (size_t i = 0; i < count; i++) {
+        char text[1024];
+
+        if (i >= most) {
+            left += places[i].count;
+            continue;
+        }
+        task_place_text(&places[i], text, sizeof(text));
+        fprintf(out, "%14" PRIu64 "  %s\n", places[i].count, text);
+        if (!places[i].stack.frame_count)
+            continue;
+        fprintf(out, "%*s", STACK_INDENT, "");
+        write_stack(out, output, &places[i].stack);
+    }
+    if (left)
+        fprintf(out, "%14" PRIu64 "  elsewhere\n", left);
+    if (tasks->moved)
+        fprintf(out, "%14" PRIu64 "  ran while they were looked at\n", tasks->moved);
+}
+
 static void write_row(FILE *out, const struct why_process *process, uint64_t ns, const char *name)
 {
     char time[FORMAT_CELL], share[FORMAT_CELL];
@@ -436,6 +474,7 @@ static void write_process(FILE *out, const struct why_output *output,
         write_ready(out, output, process);
     write_row(out, process, process->run_ns, "running");
     write_idle(out, output, process);
+    write_tasks(out, output, process);
     write_now(out, output, process);
 }
 

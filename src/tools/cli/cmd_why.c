@@ -30,10 +30,11 @@
 #include "why_report.h"
 #include "why_symbols.h"
 
-#define SETTLED_NS     1000000000u /* plus twice the shortest wait: looks.h */
-#define CHAIN_AFTER_NS 100000000u  /* by then it has seen the waits that were there before */
-#define FOR_NS         5000000000u /* of targets that run already */
-#define AROUND_NS      200000000u  /* between two looks at cgroups */
+#define SETTLED_NS      1000000000u /* plus twice the shortest wait: looks.h */
+#define CHAIN_AFTER_NS  100000000u  /* by then it has seen the waits that were there before */
+#define FOR_NS          5000000000u /* of targets that run already */
+#define AROUND_NS       200000000u  /* between two looks at cgroups */
+#define TASKS_PROCESSES 16          /* whose goroutines are read */
 
 enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED, WHY_BRIEF, WHY_PPROF };
 
@@ -418,6 +419,19 @@ static int verdicts_make(const struct run *run, const struct why_report *report,
     return result;
 }
 
+/* Reads goroutines, once: those of the processes that waited most. */
+static void read_tasks(const struct run *run, struct why_report *report)
+{
+    for (size_t i = 0; i < report->count && i < TASKS_PROCESSES; i++) {
+        struct why_process *process = &report->processes[i];
+        struct prcb_tasks tasks = {.size = sizeof(tasks)};
+
+        if (process->pid && process->known_ns &&
+            !prcb_stacks_tasks(looks_stacks(run->looks), process->pid, &tasks, NULL))
+            why_set_tasks(process, &tasks);
+    }
+}
+
 static int report(struct run *run)
 {
     struct prcb_stacks_status stacks = {.size = sizeof(stacks)};
@@ -432,7 +446,6 @@ static int report(struct run *run)
         .status = &status,
         .stacks = &stacks,
         .wall_ns = run->now - run->start,
-        .cost_ns = looks_cost(run->looks),
         .looks = looks_count(run->looks, &accounts),
         .percent = run->options->budget,
         .top = run->options->top,
@@ -456,7 +469,9 @@ static int report(struct run *run)
         why_report_deinit(&report);
         return result;
     }
+    read_tasks(run, &report);
     output.accounts = accounts;
+    output.cost_ns = looks_cost(run->looks);
     prcb_session_status(run->session, &status);
     prcb_stacks_status(looks_stacks(run->looks), &stacks);
     if (run->objects) {

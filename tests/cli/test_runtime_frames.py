@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Functions and tasks of runtimes other than Python's.
+
+Witness: what the runtime itself says of the same threads and tasks, which do not move: the list of
+goroutines that Go writes when it is told to quit.
+"""
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+PRCB = os.environ["PRCB"]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = os.geteuid() == 0
+
+
+def report_of(pid, *options):
+    said = subprocess.run([PRCB, "why", "-p", str(pid), "--for", "0.3", *options], capture_output=True,
+                          text=True, timeout=60, check=True).stdout
+    return json.loads(said) if "-j" in options else said
+
+
+def is_runtime(function):
+    return function.startswith(("runtime.", "internal/runtime", "runtime/"))
+
+
+def go_says(dump):
+    """How many goroutines there are by state and frames, without the runtime's functions."""
+    found = collections.Counter()
+    for text in re.split(r"\n\n", dump):
+        head = re.match(r"goroutine (\d+).*\[([^],]+)", text)
+        if not head or head[1] == "0":
+            continue
+        frames = [(function, file, int(line)) for function, file, line
+                  in re.findall(r"^(\S.*)\(.*\)\n\t(\S+):(\d+)", text, re.M) if not function.startswith("created by")]
+        began = [frame[0] for frame in frames if frame[0] != "runtime.goexit"]
+        if began and (not is_runtime(began[-1]) or began[-1] == "runtime.main"):
+            found[head[2], tuple(frame for frame in frames if not is_runtime(frame[0]))] += 1
+    return found
+
+
+@unittest.skipUnless(ROOT, "needs root: causes of others' waits")
+@unittest.skipUnless(shutil.which("go"), "needs Go's compiler")
+class Goroutines(unittest.TestCase):
+    maxDiff = None
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        shutil.copy(HERE / "go_waiter.go", cls.folder.name)
+        subprocess.run(["go", "build", "-o", "waiter", "go_waiter.go"], check=True, cwd=cls.folder.name,
+                       env={**os.environ, "GOCACHE": cls.folder.name + "/cache", "GO111MODULE": "off"})
+        subprocess.run(["strip", "-o", "stripped", "waiter"], check=True, cwd=cls.folder.name)
+
+    def start(self, name):
+        process = subprocess.Popen([f"{self.folder.name}/{name}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, env={**os.environ, "GOTRACEBACK": "all"})
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    def test_as_the_runtime_says(self):
+        for name in "waiter", "stripped":
+            with self.subTest(name):
+                process = self.start(name)
+                tasks = next(row["tasks"] for row in report_of(process.pid, "-j")["processes"])
+                process.send_signal(3)
+                said = go_says(process.communicate()[1])
+                found = collections.Counter()
+                for group in tasks["groups"]:
+                    frames = tuple((frame["function"], frame["file"], frame["line"]) for frame in group["frames"]
+                                   if not is_runtime(frame["function"]))
+                    found[group["state"], frames] += group["count"]
+                self.assertEqual((found - said, said - found), (collections.Counter(),) * 2)
+                self.assertEqual(tasks["total"] - tasks["own"], sum(said.values()))
+                self.assertEqual((tasks["moved"], tasks["beyond"]), (0, 0))
+
+    def test_first_sentence(self):
+        said = " ".join(report_of(self.start("waiter").pid).split("\n\n")[0].split())
+        self.assertRegex(said, r"^100 of 110 goroutines wait for a lock \(\S+\) in main.\(\*Cache\).Get\(\) "
+                               r"\(go_waiter.go:21\), called by main.handle\(\); of the others 1 is in IO wait in "
+                               r"main.fetch\(\) \(go_waiter.go:31\)")
+
+    def test_unknown_version(self):
+        path = pathlib.Path(self.folder.name, "unknown")
+        path.write_bytes(pathlib.Path(self.folder.name, "waiter").read_bytes()
+                         .replace(b"\xff Go buildinf:", b"\xff No buildinf:"))
+        path.chmod(0o755)
+        said = report_of(self.start("unknown").pid)
+        self.assertIn("goroutines are not seen (Go): the program does not say its version", said)
+        self.assertIn("Go scheduler, goroutines are not seen (may be idle)", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
