@@ -3,7 +3,7 @@
 """Functions and tasks of runtimes other than Python's.
 
 Witness: what the runtime itself says of the same threads and tasks, which do not move: the list of
-goroutines that Go writes when it is told to quit.
+goroutines that Go writes when it is told to quit, the threads that a JVM writes then.
 """
 import collections
 import json
@@ -96,6 +96,58 @@ class Goroutines(unittest.TestCase):
         said = report_of(self.start("unknown").pid)
         self.assertIn("goroutines are not seen (Go): the program does not say its version", said)
         self.assertIn("Go scheduler, goroutines are not seen (may be idle)", said)
+
+
+def java_says(dump):
+    """The frames of the threads that are the test's, innermost first: function and line, 1 where none is known."""
+    found = set()
+    for text in dump.split("\n\n"):
+        if text.lstrip().startswith('"w-'):
+            found.add(tuple((function, int(line or 1)) for function, line in
+                            re.findall(r"^\tat (?:[^\s(]*//)?(?:[a-z.]+/)?(\S+)\((?:.*:(\d+)|.*)\)$", text, re.M)))
+    return found
+
+
+def java_version():
+    if not shutil.which("java"):
+        return None
+    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    return re.search(r'"(\d+)', said)[1]
+
+
+@unittest.skipUnless(ROOT, "needs root: causes of others' waits")
+@unittest.skipUnless(os.uname().machine == "x86_64" and java_version() == "17" and shutil.which("javac"), "needs JDK 17")
+class Java(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.process = subprocess.Popen(["java", "-Xmx64m", "-XX:+UseSerialGC", str(HERE / "JavaWaiter.java")],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                       env={**os.environ, "LC_ALL": "C.UTF-8"})
+        cls.addClassCleanup(cls.process.communicate)
+        cls.addClassCleanup(cls.process.kill)
+        assert cls.process.stdout.readline() == "ready\n"
+
+    def test_as_the_vm_says(self):
+        rows = report_of(self.process.pid, "-j", "--idle")["processes"]
+        parts = [part for row in rows for cause in row["causes"] for part in cause["stacks"] if part.get("frames")]
+        found = {tuple((frame["function"], frame["line"]) for frame in part["frames"]
+                       if "line" in frame and frame["function"] != "call_stub") for part in parts}
+        self.process.send_signal(3)
+        dump = []
+        while "JNI global refs" not in (dump or [""])[-1]:
+            dump.append(self.process.stdout.readline())
+        said = java_says("".join(dump))
+        self.assertEqual(len(said), 6)
+        for frames in said:
+            self.assertIn(frames, found)
+        for part in parts:
+            self.assertTrue(part["complete"], part)
+
+    def test_places(self):
+        said = " ".join(report_of(self.process.pid, "--stacks", "0").split())
+        for place in ("< JavaWaiter.größer <", "waits for a Java monitor in JavaWaiter.enter()",
+                      "JavaWaiter.inner < JavaWaiter.hot < JavaWaiter.compiled <"):
+            self.assertIn(place, said)
 
 
 if __name__ == "__main__":

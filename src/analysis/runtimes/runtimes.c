@@ -10,12 +10,6 @@
 #define GROUPS_MOST 256
 
 /* Runtimes without a reader: the step that makes their functions readable. */
-static const char *const java_symbols[] = {"gHotSpotVMStructs", NULL};
-static const struct runtime runtime_java = {
-    .name = "JVM",
-    .symbols = java_symbols,
-    .step = "functions of Java that are compiled have names after: jcmd PID Compiler.perfmap",
-};
 static const char *const node_symbols[] = {"v8dbg_class_JSFunction__shared__SharedFunctionInfo",
                                            NULL};
 static const struct runtime runtime_node = {
@@ -50,6 +44,7 @@ struct found {
 
 struct runtime_frames {
     struct runtime_answer *answer;
+    uint64_t code, code_size;
     uint32_t ends[GROUPS_MOST]; /* of groups: how many frames there were */
     size_t groups;
 };
@@ -114,6 +109,12 @@ void runtime_lock(struct runtime_frames *frames, uint64_t at, uint32_t number)
     frames->answer->lock_number = number;
 }
 
+void runtime_code(struct runtime_frames *frames, uint64_t address, uint64_t size)
+{
+    frames->code = address;
+    frames->code_size = size;
+}
+
 void runtime_unread(struct runtime_frames *frames, const char *what)
 {
     snprintf(frames->answer->unread, sizeof(frames->answer->unread), "%s", what);
@@ -144,12 +145,11 @@ void runtimes_close(struct runtimes *r)
     free(r);
 }
 
-/* Returns the first bytes of what a symbol names, as the file has them; 0: it has none. */
-static uint64_t word_at(Elf *elf, uint64_t address)
+/* Reads bytes at an address of a file, as far as it has them. */
+static size_t read_file_at(Elf *elf, uint64_t address, void *to, size_t size)
 {
     size_t count = 0, bytes = 0;
     const char *raw = elf_rawfile(elf, &bytes);
-    uint64_t word = 0;
 
     if (!raw || elf_getphdrnum(elf, &count))
         return 0;
@@ -161,13 +161,26 @@ static uint64_t word_at(Elf *elf, uint64_t address)
             address - head.p_vaddr >= head.p_filesz)
             continue;
         at = address - head.p_vaddr;
-        if (head.p_filesz - at < sizeof(word) || head.p_offset > bytes ||
-            bytes - head.p_offset < at + sizeof(word))
+        size = head.p_filesz - at < size ? (size_t)(head.p_filesz - at) : size;
+        if (head.p_offset > bytes || bytes - head.p_offset < at + size)
             return 0;
-        memcpy(&word, raw + head.p_offset + at, sizeof(word));
-        return word;
+        memcpy(to, raw + head.p_offset + at, size);
+        return size;
     }
     return 0;
+}
+
+/* Returns the first bytes of what a symbol names, as the file has them; 0: it has none. */
+static uint64_t word_at(Elf *elf, uint64_t address)
+{
+    uint64_t word = 0;
+
+    return read_file_at(elf, address, &word, sizeof(word)) == sizeof(word) ? word : 0;
+}
+
+size_t runtime_file(const struct runtime_process *process, uint64_t address, void *to, size_t size)
+{
+    return process->elf ? read_file_at(process->elf, address - process->bias, to, size) : 0;
 }
 
 /* One file, as its symbols are looked at. */
@@ -241,6 +254,8 @@ void runtimes_add(struct runtimes *r, Elf *elf, uint64_t bias, const char *name)
         snprintf(found->file, sizeof(found->file), "%s", name);
         found->process.memory = &r->memory;
         found->process.file = found->file;
+        found->process.elf = elf;
+        found->process.bias = bias;
         memcpy(found->process.symbols, l.symbols[i], sizeof(l.symbols[i]));
     }
 }
@@ -337,10 +352,10 @@ static bool is_replaced_name(const struct runtime *row, const char *name)
 }
 
 /* Finds the interpreter's functions in a stack. Returns how many, up to room. */
-static size_t find_replaced(const struct found *found, const uint64_t *addresses, size_t count,
-                            runtimes_name_fn name, void *ctx, uint32_t *ret, size_t room)
+static size_t find_replaced(const struct found *found, const struct runtime_symbol *own,
+                            const uint64_t *addresses, size_t count, runtimes_name_fn name,
+                            void *ctx, uint32_t *ret, size_t room)
 {
-    const struct runtime_symbol *own = &found->process.symbols[1];
     size_t number = 0;
 
     for (size_t i = 0; i < count && number < room; i++) {
@@ -367,12 +382,16 @@ void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
 {
     uint32_t places[GROUPS_MOST];
     size_t groups = r->frames.groups, found = 0, group = 0;
+    struct runtime_symbol own;
 
     if (!r->read || !answer->count)
         return;
-    found = find_replaced(r->read, addresses, count, NULL, NULL, places, GROUPS_MOST);
-    if (found < groups)
-        found = find_replaced(r->read, addresses, count, name, ctx, places, GROUPS_MOST);
+    own = r->frames.code_size
+              ? (struct runtime_symbol){.address = r->frames.code, .size = r->frames.code_size}
+              : r->read->process.symbols[1];
+    found = find_replaced(r->read, &own, addresses, count, NULL, NULL, places, GROUPS_MOST);
+    if (found < groups && *r->read->row->replaces)
+        found = find_replaced(r->read, &own, addresses, count, name, ctx, places, GROUPS_MOST);
     for (uint32_t i = 0; i < answer->count; i++) {
         while (group + 1 < groups && i >= r->frames.ends[group])
             group++;

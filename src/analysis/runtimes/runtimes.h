@@ -80,6 +80,8 @@ struct runtime_process {
     struct memory *memory;
     struct runtime_symbol symbols[RUNTIME_SYMBOLS];
     const char *file; /* the end of the path of the file with the first symbol */
+    Elf *elf;         /* that file, which stays open; NULL: there is none, in tests */
+    uint64_t bias;
 };
 
 struct runtime_thread {
@@ -91,9 +93,10 @@ struct runtime_frames; /* where a reader puts frames: opaque */
 /* A runtime. All functions but read() may be asked before there is memory. */
 struct runtime {
     const char *name;
-    const char *const *symbols;  /* NULL ends them; at most RUNTIME_SYMBOLS */
-    const char *const *replaces; /* functions of the machine's stack; the first is symbols[1] */
-    const char *step;            /* it has no reader: what makes its names readable; else NULL */
+    const char *const *symbols; /* NULL ends them; at most RUNTIME_SYMBOLS */
+    /* Functions of the machine's stack; the first is symbols[1]. None: runtime_code() says. */
+    const char *const *replaces;
+    const char *step; /* what makes names readable that are not read; NULL: nothing */
     /* 0; -ENOTSUP: this version is not known, which read() says. */
     int (*open)(const struct runtime_process *process, void **ret_state);
     void (*close)(void *state);
@@ -107,7 +110,11 @@ bool runtime_put(struct runtime_frames *frames, const char *function, const char
 void runtime_end_group(struct runtime_frames *frames);
 void runtime_set_state(struct runtime_frames *frames, enum runtime_state state);
 void runtime_lock(struct runtime_frames *frames, uint64_t at, uint32_t number);
+/* Says where the code lies that the frames are of, where that is in no file. */
+void runtime_code(struct runtime_frames *frames, uint64_t address, uint64_t size);
 void runtime_unread(struct runtime_frames *frames, const char *what);
+/* Reads up to `size` bytes of the file, which its process need not have touched. How many. */
+size_t runtime_file(const struct runtime_process *process, uint64_t address, void *to, size_t size);
 
 /* ---- for the unwinder ---- */
 
@@ -135,6 +142,6 @@ void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
 void runtime_read(const struct runtime *row, const struct runtime_process *process,
                   const struct runtime_thread *thread, struct runtime_answer *ret);
 
-extern const struct runtime runtime_python;
+extern const struct runtime runtime_java, runtime_python;
 
 #endif

@@ -87,7 +87,8 @@ static bool is_standard(const struct prcb_frame *frame)
     const char *end = frame->file ? strrchr(frame->file, '.') : NULL;
 
     return BEGINS_ANY(frame->function, standard) &&
-           (!is_interpreted(frame) || (end && (!strcmp(end, ".go") || !strcmp(end, ".java"))));
+           (!is_interpreted(frame) || !strcmp(frame->file, "Unknown Source") ||
+            (end && (!strcmp(end, ".go") || !strcmp(end, ".java"))));
 }
 
 /* Whether a function is what its program is for, rather than how it waits. */
