@@ -150,5 +150,25 @@ class Java(unittest.TestCase):
             self.assertIn(place, said)
 
 
+@unittest.skipUnless(ROOT, "needs root: causes of others' waits")
+@unittest.skipUnless(shutil.which("node"), "needs Node")
+class Node(unittest.TestCase):
+    def test_first_sentence(self):
+        program = "function load() { require('child_process').execSync('echo ready >&2; exec sleep 1000'); }\n" \
+                  "function handle() { load(); }\nhandle();\n"
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "server.js").write_text(program, encoding="ascii")
+            process = subprocess.Popen(["node", "--perf-basic-prof", "--interpreted-frames-native-stack", "server.js"],
+                                       cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+            try:
+                self.assertEqual(process.stderr.readline(), "ready\n")
+                said = " ".join(report_of(process.pid).split())
+            finally:
+                os.killpg(process.pid, 9)
+                process.communicate()
+                pathlib.Path(f"/tmp/perf-{process.pid}.map").unlink(missing_ok=True)
+        self.assertRegex(said, r"waits for a child process to end: .* in load\(\), called by handle\(\)")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -15,7 +15,8 @@ static const char *const node_symbols[] = {"v8dbg_class_JSFunction__shared__Shar
 static const struct runtime runtime_node = {
     .name = "V8",
     .symbols = node_symbols,
-    .step = "functions of JavaScript have names if the program is started with --perf-basic-prof",
+    .step = "functions of JavaScript have names after: node --perf-basic-prof "
+            "--interpreted-frames-native-stack",
 };
 static const char *const ruby_symbols[] = {"ruby_current_vm_ptr", NULL};
 static const struct runtime runtime_ruby = {

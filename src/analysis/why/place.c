@@ -86,6 +86,9 @@ static bool is_standard(const struct prcb_frame *frame)
 {
     const char *end = frame->file ? strrchr(frame->file, '.') : NULL;
 
+    /* Node's own, as V8 says them: "JS:~execSync node:child_process:954:18". */
+    if (begins(frame->function, "JS:") && strstr(frame->function, " node:"))
+        return true;
     return BEGINS_ANY(frame->function, standard) &&
            (!is_interpreted(frame) || !strcmp(frame->file, "Unknown Source") ||
             (end && (!strcmp(end, ".go") || !strcmp(end, ".java"))));
@@ -149,6 +152,11 @@ void place_name(const struct prcb_frame *frame, char *ret, size_t size)
     }
     if (!name) {
         snprintf(ret, size, "0x%" PRIx64, frame->address);
+        return;
+    }
+    if (begins(name, "JS:")) { /* then how it was compiled, its name, and where it is */
+        name += 3 + strspn(name + 3, "~^*+");
+        snprintf(ret, size, "%.*s()", (int)strcspn(name, " "), name);
         return;
     }
     while ((at = strchr(at, '(')) && !ends_name(name, at))
