@@ -154,7 +154,8 @@ class Java(unittest.TestCase):
 @unittest.skipUnless(shutil.which("node"), "needs Node")
 class Node(unittest.TestCase):
     def test_first_sentence(self):
-        program = "function load() { require('child_process').execSync('echo ready >&2; exec sleep 1000'); }\n" \
+        program = "function load() { require('child_process').execSync('echo ready >&2; exec sleep 1000', " \
+                  "{stdio: ['ignore', 'ignore', 'inherit']}); }\n" \
                   "function handle() { load(); }\nhandle();\n"
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "server.js").write_text(program, encoding="ascii")
