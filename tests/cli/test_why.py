@@ -249,7 +249,8 @@ class Where(unittest.TestCase):
                 now = report["processes"][0]["now"]
                 self.assertEqual(len(now), 1, report)
                 self.assertTrue(now[0]["complete"], now)
-                self.assertIn(functions(now[0])[-1], ("_start", None))
+                # An interpreter's own functions below its program's are left out, of a static one _start, too.
+                self.assertIn(functions(now[0])[-1], ("_start", "__libc_start_main", None))
 
     def test_stock_servers_are_complete(self):
         """Every stack that is known, of all their threads, on the tier that anybody has, too."""
@@ -2047,7 +2048,8 @@ class Output(unittest.TestCase):
                 rows = re.findall(r"(?m)^ +(\d+): [\d ]+$", raw.split("Samples:")[1].split("Locations")[0])
                 self.assertEqual(sum(map(int, rows)), sum(totals[part] for part in parts), raw)
                 self.assertIn(f"PeriodType: {unit} nanoseconds", raw)
-                self.assertIn(" thread:[a" if kind == "run" else "cause:[", raw)
+                if sum(totals[part] for part in parts):  # the perf tier knows no locks
+                    self.assertIn(" thread:[a" if kind == "run" else "cause:[", raw)
                 self.assertNotRegex(raw, r"[\x00-\x09\x0b-\x1f\x7f]")
         self.assertEqual(why("--pprof", "x", "--", "true").returncode, 2)
         self.assertEqual(why("--pprof", "wait", "--chain", "-p", "1").returncode, 2)
