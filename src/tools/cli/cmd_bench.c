@@ -28,7 +28,7 @@
 #define STAGES         3
 #define STAGES_NS      60000000000u /* no stage is begun after that */
 #define NOTES_MAX      8
-#define ALPHA          0.01
+#define ALPHA          0.005
 
 enum { BENCH_TEXT, BENCH_JSON };
 
