@@ -733,7 +733,6 @@ static void samples(void **state)
 static void helpers(void **state)
 {
     static const struct row rows[] = {
-        {"bpf_func_id", "BPF_FUNC_loop", NOTHING},              /* 5.17: our own loops */
         {"bpf_func_id", "BPF_FUNC_task_pt_regs", UNREGISTERED}, /* 5.15 */
     };
     static const struct row refused[] = {

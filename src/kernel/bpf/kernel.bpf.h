@@ -14,7 +14,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "block_abi.h"
-#include "loop.bpf.h"
+#include "helpers.bpf.h"
 #include "plain.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

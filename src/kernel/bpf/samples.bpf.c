@@ -385,7 +385,7 @@ static __noinline int copy_across(struct scratch *scratch, __u64 offset, __u32 b
 
     if (!scratch)
         return 0;
-    EACH(PRCB_STRIDE_MAX / 8, (bytes + 7) / 8, copy_word, &crossing);
+    bpf_loop((bytes + 7) / 8, copy_word, &crossing, 0);
     return !crossing.failed;
 }
 

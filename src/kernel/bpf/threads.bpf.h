@@ -137,7 +137,7 @@ static __always_inline bool has_ended(struct task_struct *task)
 {
     struct ending ending = {.task = task};
 
-    EACH(ENDINGS / 10, ENDINGS, look_for_end, &ending);
+    bpf_loop(ENDINGS, look_for_end, &ending, 0);
     return ending.has_ended;
 }
 
@@ -217,7 +217,7 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
         return;
     }
     /* It is the helper's loop, for the verifier looks at its body once, and not once a pass. */
-    EACH(GUESSES, GUESSES, guess_once, &guess);
+    bpf_loop(GUESSES, guess_once, &guess, 0);
 }
 
 /* ---- which threads ----
@@ -299,7 +299,7 @@ static __always_inline bool in_cgroups(__u64 cgroup, const struct prcb_bpf_cgrou
 
     if (!among || !has_cgroups())
         return false;
-    EACH(PRCB_CGROUP_LEVELS, PRCB_CGROUP_LEVELS, cgroup_at, &search);
+    bpf_loop(PRCB_CGROUP_LEVELS, cgroup_at, &search, 0);
     return search.found;
 }
 

@@ -58,7 +58,7 @@ __noinline __u32 number_of(__u64 address, __u32 pid_ns)
         return 0;
     search.numbers = address + bpf_core_field_offset(struct pid, numbers);
     levels = BPF_CORE_READ(pid, level) + 1;
-    EACH(PRCB_PID_LEVELS, levels < PRCB_PID_LEVELS ? levels : PRCB_PID_LEVELS, number_at, &search);
+    bpf_loop(levels < PRCB_PID_LEVELS ? levels : PRCB_PID_LEVELS, number_at, &search, 0);
     return search.found;
 }
 
