@@ -14,7 +14,6 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "block_abi.h"
-#include "helpers.bpf.h"
 #include "plain.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -401,6 +400,15 @@ struct bpf_iter__bpf_map {
 #define LCB_F_MUTEX_  (1u << 5)
 
 #define HAS(type, member) bpf_core_field_exists(struct type, member)
+
+/* Helpers that a kernel may be without; the numbers are those of <linux/bpf.h>. */
+enum bpf_func_id___asked {
+    BPF_FUNC_task_pt_regs___asked = 175,
+};
+
+#define HAS_HELPER(name)                                                                           \
+    bpf_core_enum_value_exists(enum bpf_func_id___asked, BPF_FUNC_##name##___asked)
+
 /* Of a task's user registers, where the kernel tells where they are (5.15). */
 #define HAS_REGISTER(member) (HAS_HELPER(task_pt_regs) && HAS(pt_regs, member))
 /* Tells whether the kernel has the member, and as wide as it is declared here: whoever reads it
