@@ -170,3 +170,19 @@ void place_line(const struct prcb_frame *frame, char *ret, size_t size)
     if (is_interpreted(frame) && frame->file && *frame->file)
         snprintf(ret, size, "%s:%" PRIu64, file_name(frame), frame->place);
 }
+
+const struct prcb_frame *place_of_part(const struct why_part *part,
+                                       const struct prcb_frame **ret_by)
+{
+    *ret_by = NULL;
+    return part->kind == WHY_STACK ? place_of(&part->stack, ret_by) : NULL;
+}
+
+void place_text(const struct why_part *part, char *ret, size_t size)
+{
+    const struct prcb_frame *by, *frame = place_of_part(part, &by);
+
+    *ret = '\0';
+    if (frame)
+        place_name(frame, ret, size);
+}

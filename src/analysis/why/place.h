@@ -10,6 +10,8 @@
 
 #include <prcb/stack.h>
 
+#include "why.h"
+
 /* Returns that frame, and in *ret_by the one that called it, if that is the program's too; where
  * all are libraries', the innermost of those that are neither the C library's nor a runtime's.
  * NULL: no function is known, or they are a runtime's, of which it does not matter where they are.
@@ -19,8 +21,14 @@ const struct prcb_frame *place_of(const struct prcb_stack *stack, const struct p
 /* Writes "orders.py:31", the line that a function of an interpreter is at; "": not known. */
 void place_line(const struct prcb_frame *frame, char *ret, size_t size);
 
+/* The same of a part; NULL also where it has no stack. */
+const struct prcb_frame *place_of_part(const struct why_part *part,
+                                       const struct prcb_frame **ret_by);
+
 /* Writes "record_order()", without the types of arguments; "orders+0x1234" where the name is not
  * known. The name is another's: it is not fit to be shown yet. */
 void place_name(const struct prcb_frame *frame, char *ret, size_t size);
+/* The same of a part; "": no place is known. */
+void place_text(const struct why_part *part, char *ret, size_t size);
 
 #endif

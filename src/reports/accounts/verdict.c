@@ -70,17 +70,6 @@ static const char *word_of(const struct why_part *part)
     return part->kind == WHY_STACK ? part->stack.word : NULL;
 }
 
-/* "record_order()"; "": not known. */
-static void place_text(const struct why_part *part, char *ret, size_t size)
-{
-    const struct prcb_frame *by,
-        *frame = part->kind == WHY_STACK ? place_of(&part->stack, &by) : NULL;
-
-    *ret = '\0';
-    if (frame)
-        place_name(frame, ret, size);
-}
-
 static const struct phrase {
     const char *word;
     uint32_t cause;
@@ -207,7 +196,7 @@ static bool has_place(const struct why_part *part)
 {
     const struct prcb_frame *by;
 
-    return part->kind == WHY_STACK && place_of(&part->stack, &by);
+    return place_of_part(part, &by);
 }
 
 /* Returns how much a part tells of its group: its place, and what it is for. */
@@ -467,8 +456,7 @@ static void put_function(FILE *out, const char *before, const struct prcb_frame 
 
 static void put_place(FILE *out, const struct why_part *part)
 {
-    const struct prcb_frame *by = NULL,
-                            *frame = part->kind == WHY_STACK ? place_of(&part->stack, &by) : NULL;
+    const struct prcb_frame *by, *frame = place_of_part(part, &by);
 
     if (frame)
         put_function(out, " in ", frame);

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "array.h"
 #include "bench_report.h"
 #include "format.h"
 #include "text.h"
@@ -69,31 +68,23 @@ static void write_places(const struct bench_report *report, FILE *out)
 
 /* ---- one side ------------------------------------------------------------------- */
 
-static int by_value(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-
-    return (a > b) - (a < b);
-}
-
 static void write_spread(const struct bench_report *report, unsigned part, double *values,
                          FILE *out)
 {
     const struct bench_side *side = report->sides;
+    double shown[3] = {0, INFINITY, 0}; /* median, least, most */
     char cells[3][FORMAT_CELL];
-    double shown[3];
 
     for (size_t i = 0; i < side->count; i++) {
         values[i] = side->runs[i].value[part];
         if (isnan(values[i]))
             return;
+        shown[1] = fmin(shown[1], values[i]);
+        shown[2] = fmax(shown[2], values[i]);
     }
-    array_sort(values, side->count, by_value);
-    if (values[side->count - 1] <= 0)
+    if (shown[2] <= 0)
         return;
     shown[0] = rank_median(values, side->count);
-    shown[1] = values[0];
-    shown[2] = values[side->count - 1];
     for (int i = 0; i < 3; i++)
         bench_format(report, part, shown[i], false, cells[i], sizeof(cells[i]));
     fprintf(out, "%-*s %10s %10s %10s  %s\n", NAME_WIDTH, bench_part_name(part), cells[0], cells[1],

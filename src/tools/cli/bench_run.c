@@ -104,11 +104,8 @@ static int add_all(struct bench_runner *runner, pid_t child, struct sums *ret,
     int result = -EAGAIN;
 
     for (int i = 0; i < SETTLE_TRIES; i++) {
-        uint64_t *keys = ret->keys;
-
-        *ret = (struct sums){.child = child, .child_ended = true, .keys = keys};
-        free(keys);
-        ret->keys = NULL;
+        free(ret->keys);
+        *ret = (struct sums){.child = child, .child_ended = true};
         result = prcb_walk(runner->session, add_account, ret, err);
         if ((!result && (!bpf || ret->child_ended)) || (result && result != -EAGAIN))
             break;
@@ -227,19 +224,6 @@ static void wait_for_child(struct bench_runner *runner)
     }
 }
 
-static int reap(struct stat_wait *wait, struct rusage *ret)
-{
-    int status = 0;
-
-    while (wait4(wait->child, &status, 0, ret) < 0 && errno == EINTR)
-        ;
-    if (wait->child_fd >= 0)
-        close(wait->child_fd);
-    wait->child_fd = -1;
-    wait->child = 0;
-    return status;
-}
-
 int bench_run_once(struct bench_runner *runner, char **argv, struct bench_run *ret, int *ret_status,
                    int *ret_signal)
 {
@@ -263,7 +247,7 @@ int bench_run_once(struct bench_runner *runner, char **argv, struct bench_run *r
     wait_for_child(runner);
     ended = now_ns();
     result = add_all(runner, child, &sums, &err);
-    *ret_status = reap(runner->wait, &usage);
+    *ret_status = stat_wait_reap(runner->wait, &usage);
     if (WIFSIGNALED(*ret_status) &&
         (WTERMSIG(*ret_status) == SIGINT || WTERMSIG(*ret_status) == SIGTERM))
         *ret_signal = WTERMSIG(*ret_status);

@@ -50,12 +50,8 @@ static int add(struct places *places, unsigned part, const char *function, doubl
 
 static void name_part(const struct why_part *part, char *ret, size_t size)
 {
-    const struct prcb_frame *by,
-        *frame = part->kind == WHY_STACK ? place_of(&part->stack, &by) : NULL;
-
-    if (frame)
-        place_name(frame, ret, size);
-    else
+    place_text(part, ret, size);
+    if (!*ret)
         snprintf(ret, size, "%s",
                  part->kind == WHY_STACK ? "[no names]" : why_part_name(part->kind));
 }
@@ -129,7 +125,7 @@ static int look_at(struct bench_runner *runner, char **argv, struct looks *looks
         result = looks_take(looks, &fns, &ended, err);
     if (!child_ended)
         stat_wait_end_child(runner->wait);
-    stat_wait_reap(runner->wait);
+    stat_wait_reap(runner->wait, NULL);
     return result;
 }
 

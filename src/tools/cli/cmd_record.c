@@ -366,7 +366,7 @@ static void await_child(struct run *run)
         stat_wait_end_child(&run->wait);
     while (run->failed && !(stat_wait_until(&run->wait, UINT64_MAX) & STAT_WAIT_CHILD))
         ;
-    run->child_status = stat_wait_reap(&run->wait);
+    run->child_status = stat_wait_reap(&run->wait, NULL);
 }
 
 static int next_program(void *from, uint32_t i, struct prcb_program *ret)

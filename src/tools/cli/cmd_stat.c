@@ -538,7 +538,7 @@ static void finish(struct run *run)
         run->has_idle = true;
     }
     if (child && !run->ended_early) {
-        run->child_status = stat_wait_reap(&run->wait);
+        run->child_status = stat_wait_reap(&run->wait, NULL);
         if (!run->bpf && !run->failed)
             collect(run);
     }
@@ -546,7 +546,7 @@ static void finish(struct run *run)
         report(run, now, true, !wants_summary(run->options));
     if (child && run->wait.child) {
         stat_wait_end_child(&run->wait);
-        run->child_status = stat_wait_reap(&run->wait);
+        run->child_status = stat_wait_reap(&run->wait, NULL);
     }
     if (wants_summary(run->options))
         report(run, now, false, true);

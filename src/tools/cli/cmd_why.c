@@ -562,7 +562,7 @@ static void end_child(struct run *run)
         return;
     if (run->ended_early)
         stat_wait_end_child(&run->wait);
-    run->child_status = stat_wait_reap(&run->wait);
+    run->child_status = stat_wait_reap(&run->wait, NULL);
 }
 
 static int exit_status(const struct run *run, int written)

@@ -225,11 +225,11 @@ void stat_wait_end_child(struct stat_wait *wait)
     kill(wait->child, SIGKILL);
 }
 
-int stat_wait_reap(struct stat_wait *wait)
+int stat_wait_reap(struct stat_wait *wait, struct rusage *ret_usage)
 {
     int status = 0;
 
-    while (waitpid(wait->child, &status, 0) < 0 && errno == EINTR)
+    while (wait4(wait->child, &status, 0, ret_usage) < 0 && errno == EINTR)
         ;
     if (wait->child_fd >= 0)
         close(wait->child_fd);

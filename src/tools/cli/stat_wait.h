@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct stat_wait {
@@ -54,7 +55,8 @@ unsigned stat_wait_until(struct stat_wait *wait, uint64_t until);
 
 /* Ends the child with SIGTERM, and with SIGKILL if that does not do. */
 void stat_wait_end_child(struct stat_wait *wait);
-/* Reaps the child, which has ended. Returns the status of waitpid. */
-int stat_wait_reap(struct stat_wait *wait);
+/* Reaps the child, which has ended. Returns the status of waitpid; *ret_usage: what it and those it
+ * reaped used; NULL: nobody asks. */
+int stat_wait_reap(struct stat_wait *wait, struct rusage *ret_usage);
 
 #endif
