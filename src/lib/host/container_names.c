@@ -32,6 +32,46 @@ static json_object *document_of(const char *path)
     return document;
 }
 
+/* What is looked for among the entries of a folder. */
+struct asked {
+    const char *folder; /* the entries' */
+    const char *name;   /* of a container or a pod, or an id */
+    char *ret;
+    struct container_said *said;
+};
+
+/* Whether a function takes one of the entries of a folder; it may write into the entry's name. */
+static bool any_entry(const char *root, const char *folder, struct asked *asked,
+                      bool (*takes)(char *entry, const struct asked *asked))
+{
+    char path[PATH_MOST];
+    struct dirent *entry;
+    bool found = false;
+    DIR *entries;
+
+    snprintf(path, sizeof(path), "%s%s", root, folder);
+    asked->folder = path;
+    entries = opendir(path);
+    while (entries && !found && (entry = readdir(entries)))
+        found = takes(entry->d_name, asked);
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
+/* The list of all containers of Podman and CRI-O, which the caller puts; NULL: there is none. */
+static json_object *podman_list(const char *root, size_t *ret_count)
+{
+    char path[PATH_MOST];
+    json_object *list;
+
+    snprintf(path, sizeof(path), "%s/var/lib/containers/storage/overlay-containers/containers.json",
+             root);
+    list = document_of(path);
+    *ret_count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    return list;
+}
+
 /* Docker: a folder for each container, whose document has its name behind a slash. */
 static bool is_docker_name(const char *folder, const char *id, const char *name)
 {
@@ -51,22 +91,12 @@ static bool is_docker_name(const char *folder, const char *id, const char *name)
     return ret;
 }
 
-static bool find_docker(const char *root, const char *name, char ret[65])
+static bool takes_docker(char *entry, const struct asked *asked)
 {
-    char folder[PATH_MOST - 300];
-    struct dirent *entry;
-    bool found = false;
-    DIR *entries;
+    bool found = is_id(entry) && is_docker_name(asked->folder, entry, asked->name);
 
-    snprintf(folder, sizeof(folder), "%s/var/lib/docker/containers", root);
-    entries = opendir(folder);
-    while (entries && !found && (entry = readdir(entries))) {
-        found = is_id(entry->d_name) && is_docker_name(folder, entry->d_name, name);
-        if (found)
-            memcpy(ret, entry->d_name, 65);
-    }
-    if (entries)
-        closedir(entries);
+    if (found)
+        memcpy(asked->ret, entry, 65);
     return found;
 }
 
@@ -87,15 +117,11 @@ static bool has_name(json_object *names, const char *name)
 /* Podman and CRI-O: a list of all containers. */
 static bool find_podman(const char *root, const char *name, char ret[65])
 {
-    char path[PATH_MOST];
     json_object *list, *id, *names;
     bool found = false;
     size_t count;
 
-    snprintf(path, sizeof(path), "%s/var/lib/containers/storage/overlay-containers/containers.json",
-             root);
-    list = document_of(path);
-    count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    list = podman_list(root, &count);
     for (size_t i = 0; i < count && !found; i++) {
         json_object *row = json_object_array_get_idx(list, i);
 
@@ -110,62 +136,52 @@ static bool find_podman(const char *root, const char *name, char ret[65])
 }
 
 /* Kubernetes: logs are called POD_NAMESPACE_CONTAINER-ID.log. */
-static bool find_kubernetes(const char *root, const char *name, char ret[65])
+static bool takes_log(char *entry, const struct asked *asked)
 {
-    char path[PATH_MOST];
-    struct dirent *entry;
-    bool found = false;
-    DIR *entries;
+    char *container = strrchr(entry, '_'), *dash = strrchr(entry, '-');
+    bool found;
 
-    snprintf(path, sizeof(path), "%s/var/log/containers", root);
-    entries = opendir(path);
-    while (entries && !found && (entry = readdir(entries))) {
-        char *container = strrchr(entry->d_name, '_'), *dash = strrchr(entry->d_name, '-');
-
-        if (!container || !dash || dash < container || strlen(dash) != 1 + 64 + 4)
-            continue;
-        dash[65] = *dash = '\0';
-        found = is_id(dash + 1) && !strcmp(container + 1, name);
-        if (found)
-            memcpy(ret, dash + 1, 65);
-    }
-    if (entries)
-        closedir(entries);
+    if (!container || !dash || dash < container || strlen(dash) != 1 + 64 + 4)
+        return false;
+    dash[65] = *dash = '\0';
+    found = is_id(dash + 1) && !strcmp(container + 1, asked->name);
+    if (found)
+        memcpy(asked->ret, dash + 1, 65);
     return found;
 }
 
 bool container_id_by_name(const char *root, const char *name, char ret[65])
 {
-    return find_docker(root, name, ret) || find_podman(root, name, ret) ||
-           find_kubernetes(root, name, ret);
+    struct asked asked = {.name = name, .ret = ret};
+
+    return any_entry(root, "/var/lib/docker/containers", &asked, takes_docker) ||
+           find_podman(root, name, ret) ||
+           any_entry(root, "/var/log/containers", &asked, takes_log);
 }
 
 /* Kubernetes: a pod's folder of logs is called NAMESPACE_NAME_UID. */
+static bool takes_pod(char *entry, const struct asked *asked)
+{
+    const char *name = asked->name, *slash = strchr(name, '/');
+    char *pod = strchr(entry, '_'), *uid = strrchr(entry, '_');
+    bool found;
+
+    if (!pod || uid == pod || strlen(uid) != 37)
+        return false;
+    *pod = *uid = '\0';
+    found = !strcmp(pod + 1, slash ? slash + 1 : name) &&
+            (!slash || (strlen(entry) == (size_t)(slash - name) &&
+                        !memcmp(entry, name, (size_t)(slash - name))));
+    if (found)
+        memcpy(asked->ret, uid + 1, 37);
+    return found;
+}
+
 bool pod_uid_by_name(const char *root, const char *name, char ret[37])
 {
-    const char *slash = strchr(name, '/');
-    char path[PATH_MOST];
-    struct dirent *entry;
-    bool found = false;
-    DIR *entries;
+    struct asked asked = {.name = name, .ret = ret};
 
-    snprintf(path, sizeof(path), "%s/var/log/pods", root);
-    entries = opendir(path);
-    while (entries && !found && (entry = readdir(entries))) {
-        char *pod = strchr(entry->d_name, '_'), *uid = strrchr(entry->d_name, '_');
-
-        if (!pod || uid == pod || strlen(uid) != 37)
-            continue;
-        *pod = *uid = '\0';
-        found = !strcmp(pod + 1, slash ? slash + 1 : name) &&
-                (!slash || (strlen(entry->d_name) == (size_t)(slash - name) &&
-                            !memcmp(entry->d_name, name, (size_t)(slash - name))));
-        if (found)
-            memcpy(ret, uid + 1, 37);
-    }
-    if (entries)
-        closedir(entries);
-    return found;
+    return any_entry(root, "/var/log/pods", &asked, takes_pod);
 }
 
 /* ---- what is said of an id ---- */
@@ -212,14 +228,10 @@ static void say_image(json_object *row, struct container_said *ret)
 
 static bool say_podman(const char *root, const char *id, struct container_said *ret)
 {
-    char path[PATH_MOST];
     json_object *list, *is, *names;
     size_t count;
 
-    snprintf(path, sizeof(path), "%s/var/lib/containers/storage/overlay-containers/containers.json",
-             root);
-    list = document_of(path);
-    count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    list = podman_list(root, &count);
     for (size_t i = 0; i < count && !*ret->container; i++) {
         json_object *row = json_object_array_get_idx(list, i);
 
@@ -236,11 +248,12 @@ static bool say_podman(const char *root, const char *id, struct container_said *
 }
 
 /* POD_NAMESPACE_CONTAINER-ID.log; names of pods and namespaces have no '_'. */
-static bool say_log(char *log, const char *id, struct container_said *ret)
+static bool says_log(char *log, const struct asked *asked)
 {
+    struct container_said *ret = asked->said;
     char *dash = strrchr(log, '-'), *namespace = strchr(log, '_'), *container;
 
-    if (!dash || strlen(dash) != 1 + 64 + 4 || memcmp(dash + 1, id, 64) != 0 || !namespace)
+    if (!dash || strlen(dash) != 1 + 64 + 4 || memcmp(dash + 1, asked->name, 64) != 0 || !namespace)
         return false;
     container = strchr(namespace + 1, '_');
     if (!container || container > dash)
@@ -252,31 +265,16 @@ static bool say_log(char *log, const char *id, struct container_said *ret)
     return true;
 }
 
-static bool say_kubernetes(const char *root, const char *id, struct container_said *ret)
-{
-    char path[PATH_MOST];
-    struct dirent *entry;
-    bool found = false;
-    DIR *entries;
-
-    snprintf(path, sizeof(path), "%s/var/log/containers", root);
-    entries = opendir(path);
-    while (entries && !found && (entry = readdir(entries)))
-        found = say_log(entry->d_name, id, ret);
-    if (entries)
-        closedir(entries);
-    return found;
-}
-
 bool container_say(const char *root, const char *id, struct container_said *ret)
 {
+    struct asked asked = {.name = id, .said = ret};
     struct container_said storage = {0};
 
     *ret = (struct container_said){0};
     if (!is_id(id))
         return false;
     /* With CRI-O the kubelet names the container, and the storage its image. */
-    if (say_kubernetes(root, id, ret)) {
+    if (any_entry(root, "/var/log/containers", &asked, says_log)) {
         say_podman(root, id, &storage);
         memcpy(ret->image, storage.image, sizeof(ret->image));
         return true;
