@@ -8,27 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "made_memory.h"
 #include "tasks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct input {
-    const uint8_t *data;
-    size_t size;
-    unsigned left; /* pages: there are so many goroutines that reading them all takes seconds */
+/* There are so many goroutines that reading them all takes seconds. */
+struct bounded {
+    struct input input;
+    unsigned left; /* pages */
 };
 
-static bool fetch(void *ctx, uint64_t address, unsigned char *to)
+static bool fetch_bounded(void *ctx, uint64_t address, unsigned char *to)
 {
-    struct input *input = ctx;
-    size_t at = (size_t)(address / MEMORY_PAGE * 512 % input->size);
+    struct bounded *bounded = ctx;
 
-    if (!input->left)
+    if (!bounded->left)
         return false;
-    input->left--;
-    for (size_t i = 0; i < MEMORY_PAGE; i++)
-        to[i] = input->data[(at + i) % input->size];
-    return true;
+    bounded->left--;
+    return fetch(&bounded->input, address, to);
 }
 
 static void check(const struct tasks_answer *answer)
@@ -49,7 +47,7 @@ static void check(const struct tasks_answer *answer)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct tasks_answer answer;
-    struct input input;
+    struct bounded bounded;
     struct go_table table;
     struct tasks *tasks;
     uint16_t length;
@@ -62,12 +60,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     table.address = table.text;
     table.extra = data;
     table.extra_size = length;
-    input = (struct input){data + 3 + length, size - 3 - length, 2000};
+    bounded = (struct bounded){{data + 3 + length, size - 3 - length}, 2000};
     if (tasks_open(NULL, 0, &table, &tasks))
         return 0;
     tasks_set_place(tasks, 18 + data[0] % 9, 0x10000, 0x4000);
-    tasks_memory(tasks)->fetch = fetch;
-    tasks_memory(tasks)->ctx = &input;
+    tasks_memory(tasks)->fetch = fetch_bounded;
+    tasks_memory(tasks)->ctx = &bounded;
     tasks_read(tasks, &answer);
     check(&answer);
     tasks_close(tasks);

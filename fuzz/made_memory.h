@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The memory of a process as the targets of runtimes' readers make it up: of what the fuzzer gave
+ * there is a page at every address, so that each pointer leads on.
+ */
+#ifndef PRCB_FUZZ_MADE_MEMORY_H
+#define PRCB_FUZZ_MADE_MEMORY_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "runtimes.h"
+
+struct input {
+    const uint8_t *data;
+    size_t size;
+};
+
+static inline bool fetch(void *ctx, uint64_t address, unsigned char *to)
+{
+    const struct input *input = ctx;
+    size_t at = (size_t)(address / MEMORY_PAGE * 512 % input->size);
+
+    for (size_t i = 0, step; i < MEMORY_PAGE; i += step, at = 0) {
+        step = input->size - at < MEMORY_PAGE - i ? input->size - at : MEMORY_PAGE - i;
+        memcpy(to + i, input->data + at, step);
+    }
+    return true;
+}
+
+/* Reads a thread of a process that has this memory: what is read ends, and its texts do. */
+static inline void read_made(const struct runtime *runtime, struct runtime_process *process,
+                             struct input input)
+{
+    static struct runtime_answer answer;
+    struct memory memory;
+
+    memory_init(&memory);
+    memory.fetch = fetch;
+    memory.ctx = &input;
+    memory_begin(&memory);
+    process->memory = &memory;
+    runtime_read(runtime, process, &(struct runtime_thread){1}, &answer);
+    assert(answer.count <= RUNTIME_FRAMES && answer.text_used <= RUNTIME_TEXT);
+    for (uint32_t i = 0; i < answer.count; i++) {
+        const struct runtime_frame *frame = &answer.frames[i];
+
+        assert(frame->function + strlen(answer.text + frame->function) < answer.text_used);
+        assert(frame->file + strlen(answer.text + frame->file) < answer.text_used);
+    }
+    memory_deinit(&memory);
+}
+
+#endif
