@@ -65,6 +65,10 @@ static void ranks(void **state)
     near(r.shift, 0);
     assert_int_equal(rank_compare(one, 1, same, 4, 0.05, &r), -EINVAL);
     near(rank_least_p(5, 5), 2.0 / 252);
+    /* No choice of 2 among 4 is that unlikely: there is no interval. */
+    assert_int_equal(rank_compare(low, 2, high, 2, 0.05, &r), 0);
+    near(r.shift, 5);
+    assert_true(isnan(r.low) && isnan(r.high));
 }
 
 /* From 48 values on there are too many ways to count; both ways to compute it agree there. */

@@ -200,18 +200,21 @@ static void judge_all(struct work *w)
     }
 }
 
-/* An interval becomes narrower with the root of the number of runs. */
+/* An interval becomes narrower with the root of the number of runs. With fewer than some there is
+ * none. */
 static void find_enough(struct work *w)
 {
     size_t runs = w->sides[0].count < w->sides[1].count ? w->sides[0].count : w->sides[1].count;
     double enough = 0;
 
+    for (size_t least = runs; rank_least_p(least, least) > w->alpha;)
+        enough = (double)++least;
     for (size_t i = 0; i < w->ret->count; i++) {
         const struct bench_row *row = &w->ret->rows[i];
         double width = (row->result.high - row->result.low) / 2, least = least_of(w, row);
 
-        if (row->verdict == BENCH_UNKNOWN && bench_part_owner(row->part) == BENCH_OWN &&
-            !bench_part_counts(row->part))
+        if (row->verdict == BENCH_UNKNOWN && !isnan(width) &&
+            bench_part_owner(row->part) == BENCH_OWN && !bench_part_counts(row->part))
             enough = fmax(enough, (double)runs * pow(width / least, 2));
     }
     w->ret->enough = enough > (double)runs ? (size_t)fmin(ceil(enough), 1e9) : 0;

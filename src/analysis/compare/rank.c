@@ -152,11 +152,13 @@ static double normal_quantile(double above)
     return low;
 }
 
+/* Without an interval where so few values have none of this confidence. */
 static int find_shift(const double *a, size_t a_count, const double *b, size_t b_count,
                       double alpha, struct rank_result *ret)
 {
     size_t count = a_count * b_count, cut;
     double *differences = malloc(count * sizeof(*differences)), middle, spread;
+    bool known;
 
     if (!differences)
         return -ENOMEM;
@@ -170,8 +172,9 @@ static int find_shift(const double *a, size_t a_count, const double *b, size_t b
         normal_quantile(alpha / 2) * sqrt((double)count * (double)(a_count + b_count + 1) / 12);
     cut = spread < middle ? (size_t)(middle - spread) : 0;
     ret->shift = median_sorted(differences, count);
-    ret->low = differences[cut];
-    ret->high = differences[count - 1 - cut];
+    known = rank_least_p(a_count, b_count) <= alpha;
+    ret->low = known ? differences[cut] : NAN;
+    ret->high = known ? differences[count - 1 - cut] : NAN;
     free(differences);
     return 0;
 }

@@ -17,7 +17,8 @@
 struct rank_result {
     double median[2];
     double shift;     /* how much more b is: the median of all differences */
-    double low, high; /* the interval in which the shift is, with the wanted confidence */
+    double low, high; /* the interval in which the shift is, with the wanted confidence; NAN: so few
+                         values have none */
     double p;         /* how likely equal sides differ by ranks as much as these, 0 to 1 */
 };
 

@@ -18,7 +18,9 @@ void bench_format(const struct bench_report *report, unsigned part, double value
     bool shares = report->comparison && report->comparison->options.shares;
     char time[FORMAT_CELL];
 
-    if (bench_part_counts(part))
+    if (isnan(value))
+        snprintf(ret, size, "-");
+    else if (bench_part_counts(part))
         snprintf(ret, size, "%s%.*f", sign, value == floor(value) ? 0 : 1, fabs(value));
     else if (shares && part != BENCH_WALL && part != BENCH_REFERENCE)
         snprintf(ret, size, "%s%.2f %%", sign, 100 * fabs(value));
@@ -128,7 +130,7 @@ static void add_nothing(struct text *t, const struct bench_report *report)
         "%zu runs are not enough to tell whether %s differs from %s by %.2g %%; about %zu would do",
         report->sides[1].count, report->names[1], report->names[0], 100 * c->options.matters,
         c->enough);
-    if (wall && wall->result.median[0] > 0)
+    if (wall && wall->result.median[0] > 0 && !isnan(wall->result.low))
         add(t, ", for now it takes between %+.1f and %+.1f %%",
             100 * wall->result.low / wall->result.median[0],
             100 * wall->result.high / wall->result.median[0]);
