@@ -100,14 +100,14 @@ fetch_busybox() {
 }
 
 # What prcb is linked with, headers and libraries.
-fetch_sysroot() {
+fetch_sysroot() { # [PACKAGE]...: and these
     local package libelf=(libelf1 libdw1) wanted=()
     know_architecture || return
     if apt-cache show "libelf1t64:$(deb_arch "$arch")" >/dev/null 2>&1; then
         libelf=(libelf1t64 libdw1t64 libzstd-dev libzstd1) # from Debian 13 on
     fi
     for package in libbpf-dev libbpf1 libelf-dev libdw-dev "${libelf[@]}" zlib1g-dev zlib1g liblzma-dev \
-        liblzma5 libbz2-1.0 libjson-c-dev libjson-c5 libcmocka-dev libcmocka0; do
+        liblzma5 libbz2-1.0 libjson-c-dev libjson-c5 libcmocka-dev libcmocka0 "$@"; do
         if [[ ! -f $work/$package.deb ]]; then
             wanted+=("$package")
         fi

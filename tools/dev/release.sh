@@ -73,36 +73,95 @@ command_dist() {
     meson test -C "$dir/build" --no-rebuild --num-processes "$jobs" --print-errorlogs "${tests[@]}"
     need "${packages_static[@]}"
     build_static
-    cp "$here/build-static/out/prcb" "$dir/prcb-$version-linux-$(uname -m)"
-    (cd "$dir" && sha256sum "prcb-$version-linux-$(uname -m)" >"prcb-$version-linux-$(uname -m).sha256sum")
-    ls -l "$dir/prcb-$version".tar.xz "$dir/prcb-$version-linux-$(uname -m)"
+    put_static build-static "$dir/prcb-$version-linux-$(uname -m)"
+    if [[ $(uname -m) == x86_64 ]]; then
+        need "${packages_cross[@]}"
+        build_static_arm64
+        put_static build-static-arm64 "$dir/prcb-$version-linux-aarch64"
+    fi
+    ls -l "$dir/prcb-$version".tar.xz "$dir/prcb-$version"-linux-*
+}
+
+put_static() { # FOLDER FILE: with its sum beside it
+    cp "$here/$1/out/prcb" "$2"
+    (cd "${2%/*}" && sha256sum "${2##*/}" >"$2.sha256sum")
 }
 
 # prcb as one file that opens no library. Without what Debian has no static library for, or what a
 # single file is no use without: prcb serve, prcbd, the exporter, the libraries.
-build_static() {
-    configure build-static "$(bpf_option)" -Ddefault_library=static -Dprefer_static=true -Dc_link_args=-static \
-        --buildtype=release -Dman=disabled -Dtests=disabled -Dbench=false -Dexamples=false -Dwine=disabled \
-        -Dpython=disabled -Dpmda=disabled -Dserve=disabled -Dexporter=disabled
-    compile build-static src/tools/cli/prcb
-    mkdir -p "$here/build-static/out"
-    strip -o "$here/build-static/out/prcb" "$here/build-static/src/tools/cli/prcb"
-    echo "$here/build-static/out/prcb: $(stat -c %s "$here/build-static/out/prcb") bytes," \
-        "as xz $(xz -9 <"$here/build-static/out/prcb" | wc -c)"
+static_options=(-Ddefault_library=static -Dprefer_static=true --buildtype=release -Dman=disabled -Dtests=disabled
+    -Dbench=false -Dexamples=false -Dwine=disabled -Dpython=disabled -Dpmda=disabled -Dserve=disabled
+    -Dexporter=disabled)
+static_libraries=(libsqlite3-dev libncurses-dev libpfm4-dev libiberty-dev libprotobuf-c-dev libzstd-dev libbz2-dev)
+
+strip_static() { # FOLDER STRIP
+    local out=$here/$1/out/prcb
+    mkdir -p "$here/$1/out"
+    "$2" -o "$out" "$here/$1/src/tools/cli/prcb"
+    echo "$out: $(stat -c %s "$out") bytes, as xz $(xz -9 <"$out" | wc -c)"
 }
 
-# static [--test]: builds it; --test tries it in roots that have nothing for it.
+build_static() {
+    configure build-static "$(bpf_option)" -Dc_link_args=-static "${static_options[@]}"
+    compile build-static src/tools/cli/prcb
+    strip_static build-static strip
+}
+
+# By Debian's cross compiler, with libraries that are unpacked and not installed.
+build_static_arm64() (
+    arch=arm64 work=$here/build-guest/arm64-static
+    mkdir -p "$work"
+    # shellcheck source=tests/guest/packages.sh
+    source "$here/tests/guest/packages.sh"
+    fetch_sysroot "${static_libraries[@]}"
+    # As a part of the compiler's name the folder is looked through for libraries that pkg-config does not know.
+    printf "[constants]\nsysroot = '%s'\n[binaries]\nc = ['aarch64-linux-gnu-gcc', '-B%s']\n" "$work/sysroot" \
+        "$work/sysroot/usr/lib/aarch64-linux-gnu" >"$work/sysroot.cross"
+    configure build-static-arm64 -Dbpf=enabled "${static_options[@]}" -Dc_link_args=-static \
+        "-Dc_args=-idirafter$work/sysroot/usr/include" \
+        --cross-file "$here/tests/guest/arm64.cross" --cross-file "$work/sysroot.cross"
+    compile build-static-arm64 src/tools/cli/prcb
+    strip_static build-static-arm64 aarch64-linux-gnu-strip
+)
+
+# The other machine's file, in an emulated one: what it prints is looked at, for commands end with 0 in vain.
+try_static_arm64() {
+    local out
+    out=$("$here/tests/guest/guest.sh" -t 300 -f "$here/build-static-arm64/out/prcb" arm64 -- prcb --version \
+        --- prcb stat -- sleep 0.1 --- sh -c 'sleep 100 & prcb why -p $! --for 0.5; kill $!' --- prcb doctor)
+    printf '%s\n' "$out"
+    for word in '^prcb [0-9]' '^sleep .*[0-9]' 'has been in sleep' '^thread-programs +present'; do
+        grep -qE -- "$word" <<<"$out" || {
+            echo "dev static: arm64: no line '$word'" >&2
+            return 1
+        }
+    done
+}
+
+# static [arm64] [--test]: builds it; --test tries it in roots that have nothing for it, or in a guest.
 command_static() {
+    local arch=
+    if [[ ${1:-} == arm64 ]]; then
+        arch=arm64
+        need "${packages_cross[@]}"
+        shift
+    fi
     need "${packages_build[@]}" "${packages_static[@]}"
-    case ${1:-} in
+    case ${1:-}$arch in
     '') build_static ;;
+    arm64) build_static_arm64 ;;
     --test)
         need "${packages_roots[@]}"
         build_static
         as_root "$here/tests/packaging/static.sh" "$here/build-static/out/prcb"
         ;;
+    --testarm64)
+        need "${packages_guest[@]}"
+        build_static_arm64
+        try_static_arm64
+        ;;
     *)
-        echo "dev static: there is no option '$1', only --test" >&2
+        echo "dev static: there is no option '$1', only arm64 and --test" >&2
         return 2
         ;;
     esac
