@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# bash completion: loads completion/prcb.bash ($1) and asks it as readline would;
-# the program is $PRCB. Prints TAP.
+# Completion: loads completion/prcb.bash ($1) and asks it as readline would; zsh's ($2), with what stands
+# for its own functions, and fish's ($3), where these shells are. The program is $PRCB. Prints TAP.
+# shellcheck disable=SC2016,SC2317 # those shells expand; functions are called by name, through has
 set -u
 # shellcheck source=tests/tap.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
@@ -71,4 +72,59 @@ ask stat -- sle
 verdict "programs behind --" "$(offered sleep)"
 ask stat -o
 verdict "files are left to readline" "$([[ $(complete -p prcb) == *"-o default"* ]] && echo yes)"
+
+# What zsh would be told to offer: words of _describe and compadd, names of its other functions.
+ask_zsh() { # WORD...
+    zsh -fc 'path=(${PRCB:h} $path); compadd() { print -l -- "$@"; }
+        _describe() { print -l -- "${(@P)4}"; }; _pids() { return 1; }
+        for name in _files _normal; do functions[$name]="print $name \$*"; done
+        words=("${(@)argv[2,-1]}"); CURRENT=$#words; source $1' zsh "$zsh" prcb "$@" 2>&1
+}
+
+ask_fish() { # WORDS
+    PATH=${PRCB%/*}:$PATH HOME=${TMPDIR:-/tmp} fish --no-config -c \
+        'source $argv[1]; complete -C "prcb $argv[2]"' "$fish" "$1" 2>&1
+}
+
+# has NAME PATTERN COMMAND...: a line of what it prints is like the pattern.
+has() {
+    local name=$1 pattern=$2 out
+    shift 2
+    out=$("$@")
+    grep -qE -- "$pattern" <<<"$out"
+    report $? "$name" "${out:0:2000}"
+}
+
+zsh=$2 fish=$3
+if command -v zsh >/dev/null; then
+    for command in $("$PRCB" --completions); do
+        has "zsh: $command" "^$command:.+" ask_zsh s
+        missing=$(comm -23 <("$PRCB" --completions "$command" | sort) <(ask_zsh "$command" -- | sed 's/:.*//' | sort))
+        verdict "zsh: all options of $command" "$([[ -z $missing ]] && echo yes)"
+    done
+    has "zsh: what an option is for" '^--json:print JSON' ask_zsh doctor --
+    has "zsh: processes" "^$$\$" ask_zsh stat -p ''
+    has "zsh: threads" "^$$\$" ask_zsh stat -t ''
+    has "zsh: processors" '^0$' ask_zsh cpu -C ''
+    has "zsh: tiers" '^daemon$' ask_zsh stat --tier ''
+    has "zsh: a command line" '^_normal' ask_zsh stat -- sle
+    has "zsh: files" '^_files' ask_zsh report ''
+else
+    skip "zsh" "it is not installed"
+fi
+if command -v fish >/dev/null; then
+    for command in $("$PRCB" --completions); do
+        has "fish: $command" "^$command	.+" ask_fish "${command:0:2}"
+        missing=$(comm -23 <("$PRCB" --completions "$command" | sort) <(ask_fish "$command --" | sed 's/	.*//' | sort))
+        verdict "fish: all options of $command" "$([[ -z $missing ]] && echo yes)"
+    done
+    has "fish: processes" "^$$\b" ask_fish "stat -p $$"
+    has "fish: threads" "^$$\b" ask_fish "stat -t $$"
+    has "fish: processors" '^0$' ask_fish "cpu -C "
+    has "fish: tiers" '^daemon$' ask_fish "stat --tier "
+    has "fish: a command line" '^sleep' ask_fish "stat -- slee"
+    has "fish: files" '^/etc/passwd' ask_fish "report /etc/passw"
+else
+    skip "fish" "it is not installed"
+fi
 exit "$failed"

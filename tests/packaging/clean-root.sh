@@ -259,7 +259,8 @@ check "import prcb" python_measures inside
 check "files" present usr/bin/prcb usr/sbin/prcbd etc/prcb/prcbd.conf \
     lib/systemd/system/prcbd.service lib/systemd/system/prcbd.socket \
     usr/lib/sysusers.d/prcbd.conf usr/lib/tmpfiles.d/prcbd.conf \
-    usr/share/bash-completion/completions/prcb
+    usr/share/bash-completion/completions/prcb usr/share/zsh/vendor-completions/_prcb \
+    usr/share/fish/vendor_completions.d/prcb.fish
 check "folders" only_system_folders
 check "the daemon's user" user_exists
 check "the daemon starts" start_daemon

@@ -62,6 +62,27 @@ static int print_completions(const char *name, const char *word)
     return CLI_OK;
 }
 
+/* Prints a word and the first line of what it is for, with a tab between, as fish takes it. */
+static void print_described(const char *dashes, const char *word, const char *help)
+{
+    printf("%s%s\t%.*s\n", dashes, word, (int)strcspn(help, "\n"), help);
+}
+
+/* Does the same as print_completions for shells that show what a word is for. */
+static int print_descriptions(const char *name)
+{
+    const struct cli_command *command = name ? find_command(name) : NULL;
+
+    for (const struct cli_command *const *each = cli_commands; !name && *each; each++)
+        print_described("", (*each)->name, (*each)->summary);
+    if (command) {
+        for (const struct cli_option *option = command->options; option && option->name; option++)
+            print_described("--", option->name, option->help);
+        print_described("--", "help", "show what there is");
+    }
+    return CLI_OK;
+}
+
 /* A command that failed has reported it. */
 static int finish(const struct cli_command *command, int status)
 {
@@ -100,6 +121,8 @@ int main(int argc, char **argv)
     if (!strcmp(name, "--completions"))
         return finish(NULL,
                       print_completions(argc > 2 ? argv[2] : NULL, argc > 3 ? argv[3] : NULL));
+    if (!strcmp(name, "--descriptions"))
+        return finish(NULL, print_descriptions(argc > 2 ? argv[2] : NULL));
     command = find_command(name);
     if (command)
         return finish(command, command->run(command, argc - 1, argv + 1));
