@@ -56,6 +56,8 @@ struct prcb_frame {
                              "[kernel]", "[ext4]": the kernel's, a module's; an interpreter's: the
                              source, as its program names it */
     uint64_t place;       /* offset in the file; an interpreter's: the line; 0: the kernel's */
+    const char *source;   /* as its compiler named it, where prcb_stacks_lines found it; or NULL */
+    uint64_t line;        /* of the source */
 };
 
 enum prcb_stack_flag {
@@ -107,6 +109,12 @@ PRCB_API int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *
  * another program, before any stack of it was read; -EFAULT: the copy is empty. */
 PRCB_API int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                                 struct prcb_stack *ret, struct prcb_error *err);
+
+/* Finds the lines of source of a stack that this reader handed out: afterwards its frames have them
+ * where the program, or what is installed in /usr/lib/debug, has debug information. The process may
+ * have ended. Each place is looked for once; what takes more than two seconds in all is left out.
+ * -EINVAL: it is not this reader's. */
+PRCB_API int prcb_stacks_lines(struct prcb_stacks *s, const struct prcb_stack *stack);
 
 /* Tasks of a runtime that switches between them by itself (goroutines) and that are in the same
  * state at the same place. */

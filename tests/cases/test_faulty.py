@@ -18,6 +18,14 @@ SOURCES = os.path.join(HERE, "faulty")
 PYTHON = "/usr/bin/python3"
 
 
+def at(mark):
+    """Where in faulty.c the one line with this text is, as prcb says it."""
+    with open(os.path.join(SOURCES, "faulty.c"), encoding="utf-8") as file:
+        numbers = [number for number, line in enumerate(file, 1) if mark in line]
+    assert len(numbers) == 1, (mark, numbers)
+    return rf"\(faulty\.c:{numbers[0]}\)"
+
+
 def first_sentence(verdict):
     """The first one that is not about other programs of a busy machine."""
     return next((line["text"] for line in verdict if "no processor" not in line["text"]), str(verdict))
@@ -69,9 +77,10 @@ class Faulty(House):
     def test_what_they_wait_for(self):
         names, port = self.faulty("names")
         wanted = {
-            self.faulty("convoy")[0]: r"6 threads \(worker\) wait for stats_mutex in record_order\(\), called by work\(\); "
-                                      r"reporter \(\d+\) holds it and sleeps in nap\(\), called by build_report\(\)",
-            self.faulty("deadlock")[0]: r"^Deadlock: .* waits for (savings|checking) in transfer\(\), .* held by ",
+            self.faulty("convoy")[0]: rf"6 threads \(worker\) wait for stats_mutex in record_order\(\) {at('lock(&stats_mutex); /* waits */')}, "
+                                      rf"called by work\(\) {at('        record_order();')}; reporter \(\d+\) holds it and sleeps in "
+                                      rf"nap\(\) \S+, called by build_report\(\) {at('nap(40);')}",
+            self.faulty("deadlock")[0]: rf"^Deadlock: .* waits for (savings|checking) in transfer\(\) {at('lock(to); /* waits */')}, .* held by ",
             self.faulty("storage", "data")[0]: r"waits for data to reach storage: \S+/data \(.*in save_order\(\)",
             names: rf"waits for a name server's answer: 127\.0\.0\.1:{port} in find_customer\(\)",
         }

@@ -1278,7 +1278,7 @@ wait()
         pids = ast.literal_eval(text.splitlines()[0])
         for one, other in ("parent", "child"), ("child", "parent"):
             row = re.search(rf"(?m)^\S+ \({pids[one]}\), .*\n(?:.+\n)*?.*  futex .*stack known for ([\d.]+) % of it\n"
-                            rf"(?: {{9,}}.*\n)*? {{16}}(\w+) by  \S+ \({pids[other]}\) \d+ %", text)
+                            rf"(?: {{9,}}\S.*\n)*? {{16}}(\w+) by  \S+ \({pids[other]}\) \d+ %", text)
             self.assertTrue(row, text)
             # Where nine tenths of it are known to be for mutexes; on a busy machine looks may come too late for that.
             if abs(float(row[1]) - 90) > 1:

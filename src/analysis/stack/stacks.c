@@ -42,6 +42,7 @@
 #define RELOAD_YOUNG   10000000ull   /* at first, while a program maps its libraries, than this, */
 #define RELOAD_TIMES   10            /* nor than so many times what it took: others wait for that */
 #define STACK_NS       5000000000ull /* for naming one stack's functions */
+#define LINES_NS       2000000000ull /* for all lines of source */
 #define LONG_NS        1000000000ull /* of a wait as long as this the kernel's part tells, too */
 #define KERNEL_TEXT    4096          /* names of the kernel's functions */
 
@@ -92,6 +93,12 @@ struct known_name {
     const char *file;     /* one of the texts */
     uint64_t place;       /* address in the file */
     const char *function; /* one of the texts; NULL: not known */
+    size_t process;       /* one that has it, ... */
+    uint64_t identity;    /* ... if it still is that one, ... */
+    uint64_t address;     /* ... and where there */
+    bool asked;           /* for its line */
+    const char *source;   /* one of the texts; NULL: not known */
+    uint32_t line;
 };
 
 struct process {
@@ -116,7 +123,7 @@ struct prcb_stacks {
     size_t kept; /* bytes of texts and stacks */
     struct known_tasks *tasks;
     struct process processes[UNWINDER_IMAGES]; /* by number of the image */
-    uint64_t uses;
+    uint64_t uses, lines_ns;                   /* lines_ns: spent on lines of source */
 };
 
 /* Nothing new can be kept: -EIO, for a limit. It is not -ENOMEM, which would end a program that
@@ -320,20 +327,35 @@ static int process_of(struct prcb_stacks *s, pid_t pid, pid_t tid, struct proces
 
 /* ---- frames ----------------------------------------------------------------------------- */
 
+static uint64_t name_hash(const struct prcb_frame *frame)
+{
+    return table_mix((uint64_t)(uintptr_t)frame->file, frame->place);
+}
+
 static int name_of(struct prcb_stacks *s, const struct process *process,
                    const struct process_file_id *id, uint64_t address, struct prcb_frame *frame)
 {
-    struct known_name wanted = {.id = *id, .file = frame->file, .place = frame->place}, *kept;
-    uint64_t hash = table_mix(table_mix((uint64_t)(uintptr_t)frame->file, frame->place), id->ino);
+    const size_t number = (size_t)(process - s->processes);
+    struct known_name wanted = {.id = *id,
+                                .file = frame->file,
+                                .place = frame->place,
+                                .process = number,
+                                .identity = process->identity,
+                                .address = address},
+                      *kept;
+    uint64_t hash = name_hash(frame);
     char name[UNWINDER_NAME];
     int result;
 
     kept = find(&s->names, hash, name_fits, &wanted);
     if (kept) {
+        kept->process = number;
+        kept->identity = process->identity;
+        kept->address = address;
         frame->function = kept->function;
         return 0;
     }
-    result = unwinder_name(s->unwinder, (unsigned)(process - s->processes), address, name);
+    result = unwinder_name(s->unwinder, (unsigned)number, address, name);
     if (result)
         return result;
     wanted.function = *name ? keep_text(s, name) : NULL;
@@ -638,12 +660,12 @@ static int splice(struct prcb_stacks *s, struct found *found, const struct prcb_
     return result;
 }
 
-static uint64_t hash_of(const struct known_stack *stack)
+static uint64_t hash_of(const struct prcb_frame *frames, uint32_t count)
 {
     uint64_t hash = 3;
 
-    for (uint32_t i = 0; i < stack->frame_count; i++) {
-        const struct prcb_frame *frame = &stack->frames[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct prcb_frame *frame = &frames[i];
 
         hash = table_mix(table_mix(table_mix(hash, (uint64_t)(uintptr_t)frame->file),
                                    (uint64_t)(uintptr_t)frame->function),
@@ -669,7 +691,7 @@ static int make_frames(struct prcb_stacks *s, struct found *found, struct known_
                    : found->error      ? 0
                    : found->process    ? flags_of(fresh, found->count, found->end)
                                        : PRCB_STACK_COMPLETE;
-    fresh->hash = hash_of(fresh);
+    fresh->hash = hash_of(fresh->frames, fresh->frame_count);
     return fresh->frame_count ? 0 : -ENOTSUP;
 }
 
@@ -1152,6 +1174,61 @@ int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
     return result ? explain(&about, result, err)
                   : hand_out(s, stack, NULL, &about, chosen->key, chosen->switches, chosen->cause,
                              ret);
+}
+
+/* ---- lines of source -------------------------------------------------------------------- */
+
+static bool frame_fits(const void *item, const void *wanted)
+{
+    const struct known_name *name = item;
+    const struct prcb_frame *frame = wanted;
+
+    return name->file == frame->file && name->place == frame->place &&
+           name->function == frame->function;
+}
+
+/* Asks for the line of a function's place, once. */
+static void find_line(struct prcb_stacks *s, struct known_name *name)
+{
+    uint64_t began = now_ns();
+    char source[UNWINDER_NAME];
+    uint32_t line;
+
+    if (name->asked || s->lines_ns > LINES_NS ||
+        s->processes[name->process].identity != name->identity)
+        return;
+    name->asked = true;
+    if (!unwinder_line(s->unwinder, (unsigned)name->process, name->address, source, &line) &&
+        line) {
+        name->source = keep_text(s, source);
+        name->line = line;
+    }
+    s->lines_ns += now_ns() - began;
+}
+
+static bool has_frames(const void *item, const void *wanted)
+{
+    return ((const struct known_stack *)item)->frames == wanted;
+}
+
+int prcb_stacks_lines(struct prcb_stacks *s, const struct prcb_stack *stack)
+{
+    struct known_stack *known =
+        find(&s->stacks, hash_of(stack->frames, stack->frame_count), has_frames, stack->frames);
+
+    if (!known)
+        return -EINVAL;
+    for (uint32_t i = 0; i < known->frame_count; i++) {
+        struct prcb_frame *frame = &known->frames[i];
+        struct known_name *name = find(&s->names, name_hash(frame), frame_fits, frame);
+
+        if (!frame->address || !frame->file || !name)
+            continue;
+        find_line(s, name);
+        frame->source = name->source;
+        frame->line = name->line;
+    }
+    return 0;
 }
 
 /* ---- tasks ------------------------------------------------------------------------------ */

@@ -11,6 +11,7 @@
 
 #include "go_program.h"
 #include "runtimes.h"
+#include "source_line.h"
 #include "tasks.h"
 
 /* DWARF's numbers of the registers that a frozen thread has. */
@@ -749,4 +750,15 @@ void image_name(struct image *image, uint64_t address, char *ret, size_t size)
                                                         : NULL;
 
     snprintf(ret, size, "%s", name ? name : "");
+}
+
+unsigned image_line(struct image *image, uint64_t address, char *ret, size_t size)
+{
+    Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
+    struct source_line line;
+
+    if (!module || !source_line_find(module, address, &line))
+        return 0;
+    snprintf(ret, size, "%s", line.file);
+    return (unsigned)line.number;
 }

@@ -65,5 +65,7 @@ struct tasks *image_tasks(struct image *image);
 
 /* Finds the function that an address lies in, as the symbol table spells it; "": not known. */
 void image_name(struct image *image, uint64_t address, char *ret, size_t size);
+/* Finds its line of source, and returns that; *ret: the file; 0: not known. */
+unsigned image_line(struct image *image, uint64_t address, char *ret, size_t size);
 
 #endif

@@ -36,6 +36,7 @@ enum what {
     ASK_READY,  /* answered */
     ASK_UNWIND, /* answered; the stack and its frames are in shared memory */
     ASK_NAME,   /* answered */
+    ASK_LINE,   /* answered */
     ASK_TASKS,  /* answered; the tasks are in shared memory */
 };
 
@@ -43,7 +44,7 @@ struct ask {
     uint32_t what, image;
     int32_t tid;          /* UNWIND: whose interpreter is read; 0: none */
     char name[FILE_NAME]; /* FILE: the end of its path */
-    uint64_t address;     /* FILE: where it is mapped; NAME */
+    uint64_t address;     /* FILE: where it is mapped; NAME, LINE */
     struct frozen_registers at;
     uint64_t low, length;
 };
@@ -59,7 +60,8 @@ struct answer {
     int32_t result;
     uint32_t wants;       /* enum wants */
     uint32_t has_runtime; /* READY */
-    uint32_t count, end;
+    uint32_t count, end;  /* UNWIND */
+    uint32_t line;        /* LINE; 0: not known */
     uint32_t id_length;
     unsigned char id[BUILD_ID_MOST];
     char name[UNWINDER_NAME];
@@ -237,6 +239,11 @@ static bool answer_ask(struct child *child, const struct ask *ask, int fd, struc
         answer->result = image ? 0 : -ENOENT;
         if (image)
             answer_name(child, ask, answer->name);
+        return true;
+    case ASK_LINE:
+        answer->result = image ? 0 : -ENOENT;
+        if (image)
+            answer->line = image_line(image, ask->address, answer->name, sizeof(answer->name));
         return true;
     case ASK_TASKS:
         answer->result = answer_tasks(child, image);
@@ -560,9 +567,11 @@ int unwinder_tasks(struct unwinder *u, unsigned image, pid_t pid, const struct t
     return 0;
 }
 
-int unwinder_name(struct unwinder *u, unsigned image, uint64_t address, char ret[UNWINDER_NAME])
+/* Asks for a text about an address. *ret_line: its line. */
+static int ask_about(struct unwinder *u, enum what what, unsigned image, uint64_t address,
+                     char ret[UNWINDER_NAME], uint32_t *ret_line)
 {
-    struct ask ask = {.what = ASK_NAME, .image = image, .address = address};
+    struct ask ask = {.what = what, .image = image, .address = address};
     struct answer answer;
     int result = ask_child(u, 0, &ask, &answer);
 
@@ -570,7 +579,21 @@ int unwinder_name(struct unwinder *u, unsigned image, uint64_t address, char ret
         return result;
     memcpy(ret, answer.name, UNWINDER_NAME);
     ret[UNWINDER_NAME - 1] = '\0';
+    *ret_line = answer.line;
     return 0;
+}
+
+int unwinder_name(struct unwinder *u, unsigned image, uint64_t address, char ret[UNWINDER_NAME])
+{
+    uint32_t line;
+
+    return ask_about(u, ASK_NAME, image, address, ret, &line);
+}
+
+int unwinder_line(struct unwinder *u, unsigned image, uint64_t address, char ret[UNWINDER_NAME],
+                  uint32_t *ret_line)
+{
+    return ask_about(u, ASK_LINE, image, address, ret, ret_line);
 }
 
 uint64_t unwinder_cpu_ns(const struct unwinder *u)

@@ -60,6 +60,9 @@ int unwinder_tasks(struct unwinder *u, unsigned image, pid_t pid, const struct t
 /* Finds the function that an address of the image lies in; "": not known. Errors as
  * unwinder_unwind. */
 int unwinder_name(struct unwinder *u, unsigned image, uint64_t address, char ret[UNWINDER_NAME]);
+/* Finds the file and line of source that it was compiled from; *ret_line 0: not known. */
+int unwinder_line(struct unwinder *u, unsigned image, uint64_t address, char ret[UNWINDER_NAME],
+                  uint32_t *ret_line);
 
 uint64_t unwinder_cpu_ns(const struct unwinder *u);
 

@@ -19,6 +19,7 @@
 #include "array.h"
 #include "demangle.h"
 #include "go_program.h"
+#include "source_line.h"
 
 #define NOTHING  "" /* name of a row that only ends the one before */
 #define ROWS_MAX (1u << 23)
@@ -403,21 +404,6 @@ int symbols_open_variables(int fd, symbols_fetch_fn fetch, void *ctx, struct sym
 
 /* ---- lines ------------------------------------------------------------------- */
 
-/* If the compiler wrote no table of the units' addresses, the units have to be searched one by
- * one. */
-static Dwarf_Die *find_unit(struct symbols *symbols, Dwarf_Addr address, Dwarf_Addr *ret_bias)
-{
-    Dwarf_Die *unit = dwfl_module_addrdie(symbols->module, address, ret_bias);
-
-    if (unit)
-        return unit;
-    while ((unit = dwfl_module_nextcu(symbols->module, unit, ret_bias))) {
-        if (dwarf_haspc(unit, address - *ret_bias) == 1)
-            return unit;
-    }
-    return NULL;
-}
-
 /* Adds the linker's name of it, demangled. It contains none of our separators. */
 static void add_name(Dwarf_Die *scope, char *to, size_t size)
 {
@@ -460,21 +446,16 @@ static void find_functions(Dwarf_Die *unit, Dwarf_Addr address, char *inlined, c
 bool symbols_line(struct symbols *symbols, uint64_t place, char *ret, size_t size)
 {
     char inlined[1024], function[1024];
-    Dwarf_Addr bias, address;
-    Dwarf_Line *line;
-    Dwarf_Die *unit;
-    const char *file;
-    int number = 0;
+    struct source_line line;
+    Dwarf_Addr address;
 
     if (!symbols->module || !find_address(symbols, place, &address))
         return false;
-    unit = find_unit(symbols, address, &bias);
-    line = unit ? dwarf_getsrc_die(unit, address - bias) : NULL;
-    file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
-    if (!file || dwarf_lineno(line, &number) || number < 0 || strpbrk(file, "\t\n"))
+    if (!source_line_find(symbols->module, address, &line) || strpbrk(line.file, "\t\n"))
         return false;
-    find_functions(unit, address - bias, inlined, function, sizeof(inlined));
-    return snprintf(ret, size, "%s\t%d\t%s\t%s", file, number, function, inlined) < (int)size;
+    find_functions(line.unit, address - line.bias, inlined, function, sizeof(inlined));
+    return snprintf(ret, size, "%s\t%d\t%s\t%s", line.file, line.number, function, inlined) <
+           (int)size;
 }
 
 const char *symbols_build_id(const struct symbols *symbols)

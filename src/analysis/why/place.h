@@ -18,7 +18,7 @@
  */
 const struct prcb_frame *place_of(const struct prcb_stack *stack, const struct prcb_frame **ret_by);
 
-/* Writes "orders.py:31", the line that a function of an interpreter is at; "": not known. */
+/* Writes "orders.py:31", the line that a function is at; "": not known. */
 void place_line(const struct prcb_frame *frame, char *ret, size_t size);
 
 /* The same of a part; NULL also where it has no stack. */

@@ -82,10 +82,12 @@ static json_object *make_row(struct json_doc *b, const struct row *row)
     json_object *ret = json_object_new_object();
     const struct why_part *part = row->cause ? largest(row->cause) : NULL;
     const struct prcb_frame *by, *frame = part ? place_of(&part->stack, &by) : NULL;
-    char place[256] = "";
+    char place[256] = "", line[256] = "";
 
-    if (frame)
+    if (frame) {
         place_name(frame, place, sizeof(place));
+        place_line(frame, line, sizeof(line));
+    }
     json_doc_put_member(b, ret, "pid", (uint64_t)row->process->pid, row->process->pid);
     put_cut(b, ret, "comm", row->process->comm, 15);
     json_doc_put_text(b, ret, "cause", row->cause ? why_cause_name(row->cause->cause) : "ready");
@@ -93,6 +95,7 @@ static json_object *make_row(struct json_doc *b, const struct row *row)
     json_doc_put_number(b, ret, "of_ns", row->process->wall_ns);
     json_doc_put_text(b, ret, "word", part ? part->stack.word : NULL);
     json_doc_put_text(b, ret, "in", *place ? place : NULL);
+    json_doc_put_text(b, ret, "line", *line ? line : NULL);
     return ret;
 }
 

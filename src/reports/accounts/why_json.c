@@ -34,6 +34,10 @@ json_object *why_frames_json(struct json_doc *b, const struct prcb_stack *stack)
         else if (frame->address)
             json_doc_put(b, row, frame->file ? "offset" : "address",
                          hex(frame->file ? frame->place : frame->address));
+        if (frame->source) {
+            json_doc_put_text(b, row, "source", frame->source);
+            json_doc_put_number(b, row, "line", frame->line);
+        }
         json_doc_append(b, frames, row);
     }
     return frames;

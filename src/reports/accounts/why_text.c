@@ -11,6 +11,7 @@
 #include "cause.h"
 #include "format.h"
 #include "held_words.h"
+#include "place.h"
 #include "task_places.h"
 #include "text.h"
 #include "whom_words.h"
@@ -18,6 +19,7 @@
 #define STACK_INDENT 16
 #define WHOM_LEAD    "                " /* as wide */
 #define NAME_MOST    60                 /* columns of a function's name */
+#define FRAME_TEXT   (8 * NAME_MOST)    /* bytes of that and its line */
 #define NOW_MOST     3                  /* threads that wait now, of each process */
 #define IDLE_WORDS   4
 
@@ -28,9 +30,13 @@ const char *why_cause_name(uint32_t cause)
     return info ? info->name : "wait";
 }
 
-/* Writes "cache_get", or "libfoo.so+0x1234" if the name is not known, or an address. */
-static size_t frame_text(const struct prcb_frame *frame, char *ret, size_t size)
+/* Writes "cache_get", or "libfoo.so+0x1234" if the name is not known, or an address; lines: and
+ * " (cache.c:12)". */
+static size_t frame_text(const struct prcb_frame *frame, bool lines, char *ret, size_t size)
 {
+    char line[2 * NAME_MOST] = "";
+    size_t used;
+
     char raw[512];
     const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
 
@@ -42,6 +48,14 @@ static size_t frame_text(const struct prcb_frame *frame, char *ret, size_t size)
         snprintf(raw, sizeof(raw), "0x%" PRIx64, frame->address);
     text_copy(TEXT_MARKS, raw, ret, size);
     format_cut(ret, NAME_MOST);
+    if (lines)
+        place_line(frame, raw, sizeof(raw));
+    if (lines && *raw) {
+        text_copy(TEXT_MARKS, raw, line, sizeof(line));
+        format_cut(line, NAME_MOST);
+        used = strlen(ret);
+        snprintf(ret + used, size - used, " (%s)", line);
+    }
     return format_width(ret);
 }
 
@@ -70,9 +84,9 @@ void why_stack_line(const struct prcb_stack *stack, char *ret, size_t size)
 
     *ret = '\0';
     for (uint32_t i = first_frame(stack); i < stack->frame_count && used + 4 < size; i++) {
-        char name[4 * NAME_MOST + 1];
+        char name[FRAME_TEXT];
 
-        frame_text(&stack->frames[i], name, sizeof(name));
+        frame_text(&stack->frames[i], false, name, sizeof(name));
         used += (size_t)snprintf(ret + used, size - used, "%s%s", used ? " < " : "", name);
     }
     /* A character may be cut in the middle: the next reader of the text marks that. */
@@ -84,8 +98,9 @@ static void write_stack(FILE *out, const struct why_output *output, const struct
     size_t used = STACK_INDENT;
 
     for (uint32_t i = first_frame(stack); i < stack->frame_count; i++) {
-        char name[4 * NAME_MOST + 1];
-        size_t width = frame_text(&stack->frames[i], name, sizeof(name));
+        char name[FRAME_TEXT];
+        size_t width =
+            frame_text(&stack->frames[i], !in_libc(&stack->frames[i]), name, sizeof(name));
         bool last = i + 1 == stack->frame_count;
 
         if (used > STACK_INDENT && used + width + 3 > output->columns) {
@@ -635,7 +650,7 @@ static void write_folded_part(FILE *out, const struct why_output *output,
         if (part->stack.frames[i].function) {
             write_folded_name(out, part->stack.frames[i].function);
         } else {
-            frame_text(&part->stack.frames[i], name, sizeof(name));
+            frame_text(&part->stack.frames[i], false, name, sizeof(name));
             write_folded_name(out, name);
         }
     }

@@ -35,6 +35,7 @@
 #define FOR_NS          5000000000u /* of targets that run already */
 #define AROUND_NS       200000000u  /* between two looks at cgroups */
 #define TASKS_PROCESSES 16          /* whose goroutines are read */
+#define LINES_NOW       16          /* threads that wait now, of each process */
 
 enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED, WHY_BRIEF, WHY_PPROF };
 
@@ -432,6 +433,50 @@ static void read_tasks(const struct run *run, struct why_report *report)
     }
 }
 
+/* Whether the report has every stack of every process. */
+static bool has_all_stacks(const struct options *o)
+{
+    return o->targets.form.number == WHY_JSON || o->targets.form.number == WHY_PPROF;
+}
+
+static void find_lines_in(const struct run *run, const struct why_cause *cause)
+{
+    const struct options *o = run->options;
+    bool all = has_all_stacks(o);
+    uint64_t found = 0;
+
+    for (size_t i = 0; i < cause->part_count; i++) {
+        const struct why_part *part = &cause->parts[i];
+
+        if (part->kind != WHY_STACK || (!all && !o->idle && part->stack.kind == PRCB_STACK_IDLE))
+            continue;
+        if (!all && o->top_stacks && found++ >= o->top_stacks)
+            break;
+        prcb_stacks_lines(looks_stacks(run->looks), &part->stack);
+    }
+}
+
+/* Finds lines of source, of the stacks that are shown. */
+static void find_lines(const struct run *run, const struct why_report *report)
+{
+    uint64_t top = has_all_stacks(run->options) ? 0 : run->options->top;
+
+    for (size_t i = 0; i < report->count && (!top || i < top); i++) {
+        const struct why_process *process = &report->processes[i];
+
+        for (size_t n = 0; n < process->doing_count; n++) {
+            if (process->doings[n].part.kind == WHY_STACK && process->doings[n].state == WHY_WAITS)
+                prcb_stacks_lines(looks_stacks(run->looks), &process->doings[n].part.stack);
+        }
+        for (size_t n = 0; n < process->now_count && n < LINES_NOW; n++) {
+            if (process->now[n].has_stack)
+                prcb_stacks_lines(looks_stacks(run->looks), &process->now[n].stack);
+        }
+        for (size_t n = 0; n < process->cause_count; n++)
+            find_lines_in(run, &process->causes[n]);
+    }
+}
+
 static int report(struct run *run)
 {
     struct prcb_stacks_status stacks = {.size = sizeof(stacks)};
@@ -461,6 +506,8 @@ static int report(struct run *run)
 
     if (result)
         return result;
+    if (run->options->targets.form.number != WHY_FOLDED)
+        find_lines(run, &report);
     if (run->options->targets.form.number == WHY_PPROF) {
         const struct why_pprof profile = {&report, run->options->profile, run->now - run->start};
 

@@ -125,7 +125,7 @@ static uint64_t function_of(struct profiling *p, const struct prcb_frame *frame)
     if (frame->function) {
         number = number_of(p, &p->functions, &p->function_count, &row, sizeof(row), &fresh);
         if (fresh)
-            put_function(p, number, frame->function, frame->file);
+            put_function(p, number, frame->function, frame->source ? frame->source : frame->file);
         return number;
     }
     if (frame->file)
@@ -154,7 +154,7 @@ static uint64_t location_of(struct profiling *p, const struct prcb_frame *frame)
     const struct location row = {frame->function, frame->file, frame->place, frame->address};
     bool interpreted = !frame->address && frame->place, fresh;
     size_t number = number_of(p, &p->locations, &p->location_count, &row, sizeof(row), &fresh);
-    struct pprof_location location = {.line = interpreted ? (int64_t)frame->place : 0};
+    struct pprof_location location = {.line = (int64_t)(interpreted ? frame->place : frame->line)};
 
     if (!fresh)
         return number;

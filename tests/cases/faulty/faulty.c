@@ -50,7 +50,7 @@ KEEP static void build_report(void)
 
 KEEP static void record_order(void)
 {
-    pthread_mutex_lock(&stats_mutex);
+    pthread_mutex_lock(&stats_mutex); /* waits */
     orders++;
     pthread_mutex_unlock(&stats_mutex);
 }
@@ -89,7 +89,7 @@ KEEP static void transfer(pthread_mutex_t *from, pthread_mutex_t *to)
 {
     pthread_mutex_lock(from);
     nap(20);
-    pthread_mutex_lock(to);
+    pthread_mutex_lock(to); /* waits */
     pthread_mutex_unlock(to);
     pthread_mutex_unlock(from);
 }
