@@ -1612,6 +1612,19 @@ for i in range(10):
 time.sleep(60)
 """
 
+# Says that it is there, and connects or listens when it is told to.
+ENDS = """
+import socket, sys
+listening = socket.create_server(("", 7000), family=socket.AF_INET6, dualstack_ipv6=True)
+print("there", flush=True)
+if sys.stdin.readline() == "listen\\n":
+    one = listening.accept()[0]
+else:
+    one = socket.create_connection(("10.99.7.1", 7000))
+    print("connected", flush=True)
+one.recv(1)
+"""
+
 
 class Objects(unittest.TestCase):
     """What waits are for. Witnesses: the program, which knows; gdb; stat(2)."""
@@ -1690,6 +1703,32 @@ class Objects(unittest.TestCase):
         if futex["cause"] == "futex":
             self.assertAlmostEqual(held[child.pid], 5 / 6, delta=0.05)
             self.assertAlmostEqual(held[ways["pipe"][0]], 1 / 6, delta=0.05)  # that is joined
+
+    @unittest.skipUnless(ROOT and shutil.which("ip") and shutil.which("nsenter"), "needs root, ip and nsenter")
+    def test_an_end_in_another_network_namespace(self):
+        """The server's socket is one of IPv6, the client's one of IPv4: as of a container that calls another."""
+        ends = []
+        for word in "listen", "connect":
+            child = subprocess.Popen(["unshare", "-n", sys.executable, "-c", ENDS], text=True, stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE)
+            for end in child.stdout.close, child.stdin.close, child.wait, child.kill:
+                self.addCleanup(end)
+            self.assertEqual(child.stdout.readline(), "there\n")
+            ends.append((child, word))
+        (server, _), (client, _) = ends
+        if subprocess.run(["ip", "link", "add", "one", "netns", str(server.pid), "type", "veth", "peer", "name", "other",
+                           "netns", str(client.pid)], check=False).returncode:
+            self.skipTest("needs veth")
+        for pid, address, name in (server.pid, "10.99.7.1/24", "one"), (client.pid, "10.99.7.2/24", "other"):
+            for command in ["addr", "add", address, "dev", name], ["link", "set", name, "up"]:
+                subprocess.run(["nsenter", "-t", str(pid), "-n", "ip", *command], check=True)
+        for child, word in ends:
+            child.stdin.write(word + "\n")
+            child.stdin.flush()
+        self.assertEqual(client.stdout.readline(), "connected\n")
+        found = self.by_thread(self.look(client.pid))[client.pid]
+        self.assertRegex(found["name"], r"tcp 10\.99\.7\.2:\d+ -> 10\.99\.7\.1:7000$")
+        self.assertRegex(found["detail"], rf"^peer: \S+ \({server.pid}\)$")
 
     def from_the_start(self, *arguments, answer=""):
         """The report of a program that prcb starts."""

@@ -1026,11 +1026,31 @@ static void note_end(struct objects *o, const struct end_wanted *end)
     replace(&object->detail, text);
 }
 
+/* A connection may lead from one container into another. */
+static void find_ends_elsewhere(struct objects *o)
+{
+    struct sockets_wanted *rows = calloc(o->count ? o->count : 1, sizeof(*rows));
+    size_t count = 0;
+
+    for (uint32_t i = 0; rows && i < o->count; i++) {
+        const struct object *object = &o->rows[i];
+
+        rows[count] = (struct sockets_wanted){.netns = object->netns, .number = i};
+        count += object->kind == OBJECT_SOCKET && object->netns && !object->peer &&
+                 sockets_take_name(object->name, &rows[count]);
+    }
+    sockets_find_elsewhere(rows, count);
+    for (size_t i = 0; i < count; i++)
+        o->rows[rows[i].number].peer = rows[i].peer;
+    free(rows);
+}
+
 void objects_find_ends(struct objects *o)
 {
     struct end_wanted *wanted = calloc(o->count ? o->count : 1, sizeof(*wanted));
     size_t count = 0;
 
+    find_ends_elsewhere(o);
     for (uint32_t i = 0; wanted && i < o->count; i++) {
         const struct object *object = &o->rows[i];
         struct end_wanted *end = &wanted[count];

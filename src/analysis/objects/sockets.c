@@ -7,6 +7,7 @@
 #include "unix_socket.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -22,6 +23,7 @@
 #define LEAST_NS     100000000ull /* it is read again no sooner than this, */
 #define COST_TIMES   20           /* nor than so many times what it took of a processor */
 #define SOCKETS_MOST (1u << 20)
+#define OTHERS_MOST  256 /* namespaces that are looked through for other ends */
 
 struct socket_row {
     uint64_t inode;
@@ -112,7 +114,8 @@ static bool add(struct space *space, const char *protocol, uint64_t inode, bool 
     return false;
 }
 
-/* "0100007F:1F90": words as they lie in memory; *ret_none: no address. False: not understood. */
+/* "0100007F:1F90": words as they lie in memory; *ret_none: no address. False: not understood. What
+ * an IPv6 socket has of IPv4 is written as the other end, which may be one of IPv4, has it. */
 static bool parse_address(const char *text, char *ret, size_t size, bool *ret_none)
 {
     uint32_t words[4] = {0};
@@ -126,6 +129,11 @@ static bool parse_address(const char *text, char *ret, size_t size, bool *ret_no
     for (size_t i = 0; i < count; i++) {
         if (sscanf(text + 8 * i, "%8" SCNx32, &words[i]) != 1)
             return false;
+    }
+    if (six && !words[0] && !words[1] && words[2] == htonl(0xffff)) {
+        words[0] = words[3];
+        words[2] = 0;
+        six = false;
     }
     if (!inet_ntop(six ? AF_INET6 : AF_INET, words, address, sizeof(address)))
         return false;
@@ -329,6 +337,78 @@ static uint64_t inet_peer(const struct space *space, const struct socket_row *ro
             return other->inode;
     }
     return 0;
+}
+
+/* ---- ends in other namespaces ---- */
+
+bool sockets_take_name(const char *name, struct sockets_wanted *ret)
+{
+    return sscanf(name, "tcp %79s -> %79s", ret->local, ret->remote) == 2 &&
+           strncmp(ret->local, "127.", 4) != 0 && strncmp(ret->local, "[::1]", 5) != 0;
+}
+
+static int by_remote(const void *left, const void *right)
+{
+    const struct sockets_wanted *a = left, *b = right;
+
+    return strcmp(a->remote, b->remote);
+}
+
+static void look_at_row(struct sockets_wanted *rows, size_t count, uint64_t netns,
+                        const struct socket_row *row)
+{
+    size_t at = array_front(i, count, strcmp(rows[i].remote, row->local) < 0);
+
+    for (; at < count && !strcmp(rows[at].remote, row->local); at++) {
+        if (rows[at].netns == netns || strcmp(rows[at].local, row->remote) != 0)
+            continue;
+        rows[at].peer = rows[at].found++ ? 0 : row->inode;
+    }
+}
+
+static void look_through(struct sockets_wanted *rows, size_t count, pid_t pid, uint64_t netns)
+{
+    static const char *const files[] = {"tcp", "tcp6"};
+    struct space space = {.netns = netns};
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        char path[64];
+        FILE *in;
+
+        snprintf(path, sizeof(path), "/proc/%d/net/%s", (int)pid, files[i]);
+        in = fopen(path, "re");
+        if (!in)
+            continue;
+        read_inet(in, "tcp", &space);
+        fclose(in);
+    }
+    for (size_t i = 0; i < space.count; i++)
+        look_at_row(rows, count, netns, &space.rows[i]);
+    empty(&space);
+}
+
+void sockets_find_elsewhere(struct sockets_wanted *rows, size_t count)
+{
+    uint64_t seen[OTHERS_MOST];
+    const struct dirent *entry;
+    size_t known = 0;
+    DIR *folder = count ? opendir("/proc") : NULL;
+
+    array_sort(rows, count, by_remote);
+    while (folder && known < OTHERS_MOST && (entry = readdir(folder))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        uint64_t netns = pid > 0 ? netns_of(pid, entry->d_name) : 0;
+        size_t i = 0;
+
+        while (i < known && seen[i] != netns)
+            i++;
+        if (!netns || i < known)
+            continue;
+        seen[known++] = netns;
+        look_through(rows, count, pid, netns);
+    }
+    if (folder)
+        closedir(folder);
 }
 
 /* ---- names ---- */

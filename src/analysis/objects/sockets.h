@@ -10,6 +10,7 @@
 #ifndef PRCB_OBJECTS_SOCKETS_H
 #define PRCB_OBJECTS_SOCKETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,5 +26,21 @@ void sockets_close(struct sockets *s);  /* NULL is allowed */
  * inode of the other end; 0: not known, or on another machine. */
 int sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_t size,
                  uint64_t *ret_netns, uint64_t *ret_peer);
+
+/* A connection whose other end is not in its own namespace. */
+struct sockets_wanted {
+    uint64_t netns;
+    char local[80], remote[80]; /* as in its name */
+    uint32_t number;            /* the caller's */
+    uint64_t peer;              /* inode of the other end; 0: not found, or there are several */
+    unsigned found;
+};
+
+/* Takes what a name of sockets_name says. False: it is no connection of TCP's that may lead to
+ * another namespace of this machine. */
+bool sockets_take_name(const char *name, struct sockets_wanted *ret);
+/* Looks for the other ends in the lists of all network namespaces whose processes may be read.
+ * Between them the kernel may translate addresses: such ends are not found. Sorts the rows. */
+void sockets_find_elsewhere(struct sockets_wanted *rows, size_t count);
 
 #endif
