@@ -12,6 +12,8 @@
  */
 #include "module.h"
 
+#include <prcb/span.h>
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -1064,7 +1066,38 @@ static PyType_Spec measure_spec = {.name = "prcb.Measure",
                                    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                    .slots = measure_slots};
 
+static PyObject *module_publish_span(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct prcb_span_id id = {.flags = 0};
+    char *trace = NULL, *span = NULL;
+    Py_ssize_t trace_size = 0, span_size = 0;
+    int result;
+
+    if (n == 0) {
+        result = prcb_span_publish(NULL);
+        return result && result != -EBUSY ? read_failed(result), NULL : Py_NewRef(Py_None);
+    }
+    if (n != 3 || PyBytes_AsStringAndSize(args[0], &trace, &trace_size) ||
+        PyBytes_AsStringAndSize(args[1], &span, &span_size) || trace_size != 16 || span_size != 8) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "needs 16 bytes, 8 bytes, and the flags");
+        return NULL;
+    }
+    memcpy(id.trace_id, trace, sizeof(id.trace_id));
+    memcpy(id.span_id, span, sizeof(id.span_id));
+    id.flags = (unsigned char)PyLong_AsLong(args[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    result = prcb_span_publish(&id);
+    if (result == -EINVAL)
+        PyErr_SetString(PyExc_ValueError, "a span's and a trace's number are not zero");
+    return result == -EINVAL ? NULL : PyBool_FromLong(!result);
+}
+
 static PyMethodDef module_methods[] = {
+    METHOD("publish_span", module_publish_span, METH_FASTCALL,
+           "publish_span([trace_id, span_id, flags]): this thread's current span; without "
+           "arguments, none. False: a tracer publishes it"),
     METHOD("measure", module_measure, METH_FASTCALL,
            "measure(thread=None): what the calling thread, or that one, does in a with block"),
     METHOD("default_session", module_default_session, METH_NOARGS,
