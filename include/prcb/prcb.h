@@ -98,6 +98,9 @@ enum prcb_open_flag {
                                     locks waits are for (prcb_account.object, prcb_chosen). daemon
                                     tier: of one's own threads, whoever else's are profiled. Not on
                                     the perf tier */
+    PRCB_OPEN_HURRY = 1 << 11,   /* daemon tier: each call gives prcbd 0.2 s to answer, not 10; for
+                                    programs that have other work than to wait for it. Ignored
+                                    elsewhere */
 };
 
 /* For how long a shared session sees the account of a thread that has ended, if it does not release

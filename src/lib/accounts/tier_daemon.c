@@ -44,6 +44,13 @@ struct daemon_state {
     bool late; /* the daemon did not answer in time when it was last asked for these */
 };
 
+static void begin_asking(struct prcb *p)
+{
+    client_start(&p->daemon->client);
+    if (p->flags & PRCB_OPEN_HURRY)
+        client_hurry(&p->daemon->client);
+}
+
 static int open_session(struct prcb *p, uint32_t accounts, struct wire_open_answer *ret,
                         struct client_arrival *arrival, struct prcb_error *err)
 {
@@ -82,7 +89,7 @@ static int reconnect(struct prcb *p, struct prcb_error *err)
     struct client_arrival arrival;
     int result = 0;
 
-    for (int ms = 0; ms < COMES_BACK_MS; ms += LOOK_AGAIN_MS) {
+    for (int ms = 0; ms < COMES_BACK_MS && !(ms && client_late(&s->client)); ms += LOOK_AGAIN_MS) {
         result = client_connect(&s->client, err);
         if (!result || (result != -ENOENT && result != -ECONNREFUSED && !client_cut_off(result)))
             break;
@@ -104,7 +111,7 @@ static int ask(struct prcb *p, const struct client_question *q, struct client_ar
     struct daemon_state *s = p->daemon;
     int result = -ENOTCONN;
 
-    client_start(&s->client);
+    begin_asking(p);
     if (s->owner != getpid())
         return prcb_fail(err, -EBADF,
                          "the session belongs to process %d, which forked this one: open another",
@@ -411,7 +418,7 @@ static int daemon_open(struct prcb *p, struct prcb_error *err)
         return prcb_fail(err, -ENOMEM, "out of memory");
     p->daemon->client.socket = -1;
     p->daemon->owner = getpid();
-    client_start(&p->daemon->client);
+    begin_asking(p);
     result = client_connect(&p->daemon->client, err);
     /* What was missed counts from here on. Before the session: what is asked after that waits until
      * the programs know of it. */
