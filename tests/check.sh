@@ -25,11 +25,11 @@ low_priority=10 # of lanes that may wait; guests' is 15
 # for themselves, the thread-sanitizer tests, which have a build of their own, and tests that ./dev attack runs
 # alone and others contain.
 quick=(--no-suite bpf --no-suite cli --no-suite cases --no-suite peers --no-suite wine --no-suite python --no-suite page --no-suite pmda
-    --no-suite tsan --no-suite abi --no-suite attack)
+    --no-suite postgresql --no-suite tsan --no-suite abi --no-suite attack)
 # Documents, the catalog's facts, the headers and what the kernel makes of a wait do not change with
 # a sanitizer: once is enough. Files are read by an ordinary user as by root, and without eBPF.
 sanitizers=("${quick[@]}" --no-suite docs --no-suite facts)
-ordinary=(--no-suite wine --no-suite python --no-suite page --no-suite pmda --no-suite docs --no-suite facts
+ordinary=(--no-suite wine --no-suite python --no-suite page --no-suite pmda --no-suite postgresql --no-suite docs --no-suite facts
     --no-suite tsan --no-suite abi --no-suite layout --no-suite dump --no-suite files
     --no-suite attack)
 
@@ -264,6 +264,7 @@ command_check() {
     start_lane "$low_priority" "no eBPF, ordinary user" group_nobpf
     start_lane "$low_priority" "Python" "suite python" \
         "Performance Co-Pilot" "suite pmda" \
+        "PostgreSQL" "suite postgresql" \
         "Windows programs under Wine" group_wine \
         "pages in browsers" "suite page"
     run_group "eBPF tests" "suite bpf"

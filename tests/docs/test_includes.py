@@ -18,7 +18,10 @@ LIBRARIES = {
     "bpf/": "libbpf", "bzlib.h": "bzip2", "json-c/": "json-c", "lzma.h": "liblzma", "zstd.h": "libzstd",
     "zlib.h": "zlib", "sqlite3.h": "sqlite", "gnutls/": "GnuTLS", "yaml.h": "libyaml",
     "crypt.h": "libcrypt", "curses.h": "ncurses", "term.h": "ncurses", "elfutils/": "libdw",
-    "gelf.h": "libelf", "libiberty/": "libiberty", "pcp/": "libpcp",
+    "gelf.h": "libelf", "libiberty/": "libiberty", "pcp/": "libpcp", "postgres.h": "PostgreSQL",
+    **{f"{folder}/": "PostgreSQL" for folder in (
+        "access", "catalog", "commands", "datatype", "executor", "nodes", "port", "storage", "tcop", "utils")},
+    **{f"{name}.h": "PostgreSQL" for name in ("c", "funcapi", "miscadmin", "pgstat")},
     "protobuf-c/": "protobuf-c", "microhttpd.h": "libmicrohttpd"}
 GENERATED = {
     "accounts.skel.h": "src/kernel/bpf/", "clients.skel.h": "src/kernel/bpf/",

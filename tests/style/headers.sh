@@ -65,6 +65,13 @@ while IFS= read -r header; do
             continue
         fi
         ;;&
+    src/services/postgresql/*)
+        if ! server=$(pg_config --includedir-server 2>/dev/null) || [[ ! -f $server/postgres.h ]]; then
+            skip "$header" "PostgreSQL's headers are not installed"
+            continue
+        fi
+        compile "$header, C" "$header" gcc -std=gnu11 -Wall -Werror "-I$server" -include postgres.h -Iinclude -I. -x c
+        ;;
     src/python/*)
         if ! python=$(pkg-config --cflags python3 2>/dev/null); then
             skip "$header" "python3-dev is not installed"

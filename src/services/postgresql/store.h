@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * The sums of all queries, in PostgreSQL's shared memory: by database, user, query and whether it
+ * was sent by a client or called by another. When there is no room the least used go. They are
+ * written to a file when the server stops, and read from there when it starts.
+ */
+#ifndef PG_STAT_PRCB_STORE_H
+#define PG_STAT_PRCB_STORE_H
+
+#include <datatype/timestamp.h>
+#include "backend.h"
+
+struct store_key {
+    Oid userid, dbid;
+    uint64 queryid;
+    bool toplevel;
+};
+
+struct store_sums {
+    int64 calls;    /* that ended well */
+    int64 errors;   /* and not */
+    int64 workers;  /* parallel workers that took part */
+    int64 measured; /* of all these, those whose figures are known, */
+    int64 split;    /* and of additions, those with the causes of waits */
+    int64 commit;   /* ns: what of all parts was at the ends of transactions */
+    struct figures figures;
+};
+
+/* What a backend runs in parallel, for its workers. */
+struct store_leader {
+    struct store_key key;
+    bool tracked;
+};
+
+extern int store_max;   /* queries there is room for */
+extern bool store_save; /* write the file */
+
+Size store_size(void);
+void store_request(void); /* while shared_preload_libraries are loaded */
+void store_startup(void); /* from shmem_startup_hook */
+
+bool store_there(void);
+/* Adds to the sums of a query. Nothing is added where there is no room even so. */
+void store_add(const struct store_key *key, const struct store_sums *add);
+/* Calls fn for each query. */
+void store_walk(void (*fn)(const struct store_key *, const struct store_sums *, TimestampTz since,
+                           void *),
+                void *ctx);
+/* Removes those that match; 0 matches all. */
+int64 store_reset(Oid userid, Oid dbid, uint64 queryid);
+
+/* All backends leave prcbd alone until then: one of them waited for it in vain. */
+TimestampTz store_pause(void);
+void store_set_pause(TimestampTz until);
+
+/* Of the calling backend, and of that which leads the calling worker (NULL: none). */
+struct store_leader *store_mine(void);
+const struct store_leader *store_leader(void);
+
+#endif
