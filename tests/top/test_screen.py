@@ -625,7 +625,7 @@ class Batch(Case):
             self.assertNotIn("Sanitizer", result.stderr)
 
     def test_wrong_lines(self):
-        for arguments, words in ((["-d", "0.01"], "0.1 s at least"), (["-f", "cause:none", "-b"], "cause:none"),
+        for arguments, words in ((["-d", "0.01"], "must be a time from 100ms"), (["-f", "cause:none", "-b"], "cause:none"),
                                  (["--group", "x"], "must be threads, processes"), (["--sort", "x"], "must be busy, run"),
                                  (["-q"], "add -w"), (["-r", "x", "-w", "y"], "leave -w"), (["make"], "starts no command"),
                                  (["--top", "3"], "add -b"), (["-a", "-p", "1"], "leave -p")):

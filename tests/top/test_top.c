@@ -307,7 +307,9 @@ static void filters(void **state)
     } cases[] = {{"postgres", 3},        {"cause:futex", 3},       {"ready>15 run>50", 1},
                  {"cgroup:web", 4},      {"pid:3312 futex>99", 1}, {"checkpointer", 1},
                  {"disk<1 pid:4711", 1}, {"nothing", 0},           {"cgroup:3f4e5d", 1},
-                 {"cgroup:pod", 1}};
+                 {"cgroup:pod", 1},      {"kworker/0:1", 0},       {"postgres:", 0}};
+    static const char *const wrong[] = {"caus:futex", "Cause:futex", "usr:root", "cgroups:web",
+                                        "redy>5"};
     struct top *t = *state;
     char word[64];
     struct top_filter filter = {.count = 3};
@@ -322,6 +324,8 @@ static void filters(void **state)
     assert_int_equal(top_filter_parse("cause:none ready>5", &filter, word, sizeof(word)), -EINVAL);
     assert_string_equal(word, "cause:none");
     assert_int_equal(top_filter_parse("ready>x", &filter, word, sizeof(word)), -EINVAL);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_int_equal(top_filter_parse(wrong[i], &filter, word, sizeof(word)), -EINVAL);
     assert_int_equal(filter.count, 3);
 }
 

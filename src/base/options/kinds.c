@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,42 +20,92 @@
 
 #define YEAR_NS (366ull * 86400 * 1000000000)
 
-int cli_parse_seconds(const char *text, uint64_t *ret_ns)
-{
-    uint64_t ns = 0, unit = 1000000000;
-    const char *at = text;
+/* Units of durations. A bare number is of the unit that its option's argument is named after. */
+static const struct {
+    const char *suffix, *arg;
+    uint64_t ns;
+} units[] = {{"ns", NULL, 1},
+             {"us", "US", 1000},
+             {"ms", "MS", 1000000},
+             {"s", "SEC", 1000000000},
+             {"min", NULL, 60000000000},
+             {"m", NULL, 60000000000},
+             {"h", NULL, 3600000000000},
+             {"d", "DAYS", 86400000000000}};
 
-    if (!isdigit((unsigned char)*at) && *at != '.')
-        return -EINVAL;
-    for (; isdigit((unsigned char)*at); at++) {
-        ns = ns * 10 + (uint64_t)(*at - '0') * 1000000000;
-        if (ns > UINT64_MAX / 100)
-            return -ERANGE;
+/* Returns the nanoseconds of a suffix; 0: it is none. */
+static uint64_t unit_of(const char *suffix, uint64_t bare_ns)
+{
+    if (!*suffix)
+        return bare_ns;
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+        if (!strcmp(units[i].suffix, suffix))
+            return units[i].ns;
     }
-    if (*at == '.') {
-        if (!isdigit((unsigned char)at[1]))
-            return -EINVAL;
-        for (at++; isdigit((unsigned char)*at); at++) {
-            unit /= 10;
-            ns += (uint64_t)(*at - '0') * unit;
-        }
-    }
-    if (*at)
-        return -EINVAL;
-    *ret_ns = ns;
     return 0;
 }
 
-int cli_take_seconds(struct cli_parser *parser, void *target)
+/* A fraction has nine digits that count. */
+int cli_parse_duration(const char *text, uint64_t bare_ns, uint64_t *ret_ns)
 {
-    char shown[CLI_SHOWN];
-    uint64_t *ret = target;
+    size_t whole = strspn(text, "0123456789");
+    size_t digits = text[whole] == '.' ? strspn(text + whole + 1, "0123456789") : 0;
+    uint64_t unit = unit_of(text + whole + (digits ? digits + 1 : 0), bare_ns), number = 0;
+    double part = 0, place = 1;
 
-    if (!cli_parse_seconds(parser->value, ret) && *ret && *ret <= YEAR_NS)
+    if (!unit || !(whole + digits))
+        return -EINVAL;
+    for (size_t i = 0; i < whole; i++) {
+        number = number * 10 + (uint64_t)(text[i] - '0');
+        if (number > UINT64_MAX / 100 / unit)
+            return -ERANGE;
+    }
+    for (size_t i = 0; i < digits && i < 9; i++)
+        part += (text[whole + 1 + i] - '0') * (place /= 10);
+    *ret_ns = number * unit + (uint64_t)(part * (double)unit + 0.5);
+    return 0;
+}
+
+static const char *bare_words(uint64_t ns)
+{
+    return ns == 1000             ? "microseconds"
+           : ns == 1000000        ? "milliseconds"
+           : ns == 86400000000000 ? "days"
+                                  : "seconds";
+}
+
+/* Returns the largest unit of which the number is a multiple, for messages. */
+static const char *shown_duration(uint64_t ns, char *ret, size_t size)
+{
+    for (size_t i = sizeof(units) / sizeof(*units); i-- > 0;) {
+        if (units[i].arg && ns % units[i].ns == 0) {
+            snprintf(ret, size, "%llu%s", (unsigned long long)(ns / units[i].ns), units[i].suffix);
+            return ret;
+        }
+    }
+    snprintf(ret, size, "%lluns", (unsigned long long)ns);
+    return ret;
+}
+
+int cli_take_duration(struct cli_parser *parser, void *target)
+{
+    const struct cli_option *option = parser->option;
+    uint64_t ns, bare = 1000000000, least = option->min ? option->min : 1;
+    uint64_t most = option->max ? option->max : YEAR_NS;
+    char name[CLI_SHOWN], from[32], to[32];
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+        bare = units[i].arg && !strcmp(units[i].arg, option->arg) ? units[i].ns : bare;
+    if (!cli_parse_duration(parser->value, bare, &ns) && ns >= least && ns <= most) {
+        *(uint64_t *)target = ns;
         return CLI_OK;
-    return cli_usage_error(parser->command,
-                           "%s '%s': must be a number of seconds above 0 and below a year",
-                           cli_shown(parser->option, shown), parser->value);
+    }
+    return cli_usage_error(
+        parser->command,
+        "%s '%s': must be a time from %s to %s, such as 500ms, 10s, 5min; without "
+        "a unit it is %s",
+        cli_shown(option, name), parser->value, shown_duration(least, from, sizeof(from)),
+        shown_duration(most, to, sizeof(to)), bare_words(bare));
 }
 
 int cli_take_tier(struct cli_parser *parser, void *target)

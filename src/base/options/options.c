@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "near.h"
 #include "number.h"
 #include "text.h"
 
@@ -94,13 +95,27 @@ static const struct cli_option *find_option(const struct cli_command *command, c
     return NULL;
 }
 
-static int option_error(struct cli_parser *parser, const char *what, const char *text)
+static int option_error(struct cli_parser *parser, const char *what, const char *text,
+                        const char *perhaps)
 {
     const struct cli_command *command = parser->command;
 
-    cli_usage_error(command, "%s '%s'; see %s%s%s --help", what, text, program(command),
+    cli_usage_error(command, "%s '%s'%s; see %s%s%s --help", what, text, perhaps, program(command),
                     between(command), name(command));
     return PARSE_ERROR;
+}
+
+static int unknown_option(struct cli_parser *parser, const char *word)
+{
+    const struct cli_option *option = parser->command->options;
+    struct near near = {.count = 0};
+    char perhaps[192], typed[64];
+
+    snprintf(typed, sizeof(typed), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    for (; option && option->name; option++)
+        near_offer(&near, typed, option->name);
+    near_offer(&near, typed, help_option.name);
+    return option_error(parser, "unknown option", word, near_text(&near, perhaps, sizeof(perhaps)));
 }
 
 /* Takes the option's argument: the rest of the word, or the next word. */
@@ -122,7 +137,7 @@ static int take_argument(struct cli_parser *parser, const struct cli_option *opt
     parser->value = rest;
     if (!parser->value) {
         if (parser->index >= parser->argc)
-            return option_error(parser, "an argument is missing behind", shown);
+            return option_error(parser, "an argument is missing behind", shown, "");
         parser->value = parser->argv[parser->index++];
     }
     return PARSE_OPTION;
@@ -135,9 +150,9 @@ static int next_long(struct cli_parser *parser, const char *word)
     const struct cli_option *option = find_option(parser->command, word + 2, length - 2, 0);
 
     if (!option)
-        return option_error(parser, "unknown option", word);
+        return unknown_option(parser, word);
     if (equal && !option->arg)
-        return option_error(parser, "no argument goes with", word);
+        return option_error(parser, "no argument goes with", word, "");
     return take_argument(parser, option, equal ? equal + 1 : NULL, word);
 }
 
@@ -148,7 +163,7 @@ static int next_short(struct cli_parser *parser, const char *word)
     const char *rest = word + parser->cluster + 1;
 
     if (!option)
-        return option_error(parser, "unknown option", shown);
+        return option_error(parser, "unknown option", shown, "");
     if (option->arg || !*rest) {
         parser->cluster = 0;
         parser->index++;

@@ -103,19 +103,22 @@ void cli_warn(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Ways to take an argument, for .take, and the variable at its place. */
-int cli_take_seconds(struct cli_parser *, void *); /* uint64_t, nanoseconds: below a year, not 0 */
-int cli_take_ids(struct cli_parser *, void *);     /* struct cli_ids: numbers of .what, added */
-int cli_take_tier(struct cli_parser *, void *);    /* enum prcb_tier: up to .max (0: any) */
-int cli_take_form(struct cli_parser *, void *);    /* struct cli_form: becomes .min; there is one */
-int cli_take_values(struct cli_parser *, void *);  /* the same; the argument separates values */
+/* uint64_t, nanoseconds: from .min (0: 1) to .max (0: a year); 10s, 100ms and the like; a bare
+ * number is of the unit that .arg names: SEC, MS, US or DAYS. */
+int cli_take_duration(struct cli_parser *, void *);
+int cli_take_ids(struct cli_parser *, void *);    /* struct cli_ids: numbers of .what, added */
+int cli_take_tier(struct cli_parser *, void *);   /* enum prcb_tier: up to .max (0: any) */
+int cli_take_form(struct cli_parser *, void *);   /* struct cli_form: becomes .min; there is one */
+int cli_take_values(struct cli_parser *, void *); /* the same; the argument separates values */
 
 /* Writes the option as users do: "-j", or "--json" if there is no letter. Returns ret. */
 #define CLI_SHOWN 32
 const char *cli_shown(const struct cli_option *option, char *ret);
 
-/* Reads seconds with an optional fraction ("0.5"), as nanoseconds. 0 or -EINVAL / -ERANGE,
- * *ret_ns unchanged on failure. */
-int cli_parse_seconds(const char *text, uint64_t *ret_ns);
+/* Reads a time with an optional fraction and unit ("0.5", "100ms", "1.5min"), as nanoseconds; a
+ * number without a unit is of bare_ns each. 0 or -EINVAL / -ERANGE, *ret_ns unchanged on failure.
+ */
+int cli_parse_duration(const char *text, uint64_t bare_ns, uint64_t *ret_ns);
 
 /* Reads the argument of the option that is being taken, by its row's bounds; for a .take. */
 int cli_parse_number(const struct cli_parser *parser, uint64_t *ret);

@@ -20,6 +20,7 @@
 
 #define DEFAULT_ADDRESS "localhost:10042"
 #define SHARED_NS       100000000ull  /* scrapes so close together share a look */
+#define NS_PER_S        1000000000ull
 #define RETRY_NS        1000000000ull /* how often a missing prcbd is looked for */
 #define RELOAD_NS       1000000000ull /* how often the web configuration is looked at */
 #define TEXTFILE_S      15
@@ -239,6 +240,16 @@ static int take_scale(struct cli_parser *parser, void *target)
     return CLI_OK;
 }
 
+static int take_profile_time(struct cli_parser *parser, void *target)
+{
+    uint64_t ns, *ret_seconds = target;
+    int status = cli_take_duration(parser, &ns);
+
+    if (status == CLI_OK)
+        *ret_seconds = ns / NS_PER_S;
+    return status;
+}
+
 #define AT(member) .at = offsetof(struct exporter, member)
 /* clang-format off */
 static const struct cli_option rows[] = {
@@ -252,7 +263,7 @@ static const struct cli_option rows[] = {
     {0, "pprof", "N", "serve profiles below /debug/pprof, N at a time at most (default 0: none)",
      .kind = CLI_NUMBER, AT(web_options.profiles.most), .max = PROFILES_MAX},
     {0, "pprof-seconds", "SEC", "of one profile, at most (default 60)",
-     .kind = CLI_NUMBER, AT(web_options.profiles.seconds), .min = 1, .max = 600},
+     .take = take_profile_time, AT(web_options.profiles.seconds), .min = NS_PER_S, .max = 600 * NS_PER_S},
     {0, "pprof-budget", "PERCENT", "of one processor, for reading the stacks of one profile (default 5)",
      .kind = CLI_NUMBER, AT(web_options.profiles.percent), .min = 1, .max = 100},
     {0, "pprof-program", "FILE", "the program prcb, which makes them", .kind = CLI_TEXT,
@@ -261,7 +272,7 @@ static const struct cli_option rows[] = {
     {0, "cgroup-root", "PATH", "where cgroup version 2 is mounted", .kind = CLI_TEXT, AT(options.cgroup_root)},
     {0, "textfile", "FILE", "write the figures to FILE, for node_exporter", .kind = CLI_TEXT, AT(textfile),
      .what = "the file name is empty"},
-    {0, "textfile-interval", "SEC", "every SEC seconds (default 15)", .take = cli_take_seconds, AT(textfile_every)},
+    {0, "textfile-interval", "SEC", "every SEC seconds (default 15)", .take = cli_take_duration, AT(textfile_every)},
     {0, "tier", "TIER", "daemon (the default), bpf or perf", .take = cli_take_tier, AT(options.tier)},
     {0, "replay", "FILE", "serve the readings in a file of `prcb export --record`", .kind = CLI_TEXT,
      AT(options.replay), .what = "the file name is empty"},

@@ -84,7 +84,7 @@ static const struct cli_option option_rows[] = {
                        "80, but none after a minute)",
      .kind = CLI_NUMBER, AT(runs), .min = 2, .max = RANK_VALUES},
     {0, "for", "SEC", "run each command as often as it goes in SEC seconds, at least twice",
-     .take = cli_take_seconds, AT(for_ns)},
+     .take = cli_take_duration, AT(for_ns)},
     {'w', "warmup", "N", "run each command N times before, uncounted (default 1)",
      .kind = CLI_NUMBER, AT(warm_ups), .max = RANK_VALUES},
     {0, "matters", "PERCENT", "what is the least difference to tell, in percent of the time (default 2)",

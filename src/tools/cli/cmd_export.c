@@ -41,7 +41,7 @@ static const struct cli_option rows[] = {
     METRICS_ROWS(struct export_options, metrics),
     {0, "format", "FORMAT", "text (the default) or openmetrics", .take = take_format,
      .choices = "text openmetrics"},
-    {0, "for", "SEC", "count for SEC seconds (default 1)", .take = cli_take_seconds, AT(for_ns)},
+    {0, "for", "SEC", "count for SEC seconds (default 1)", .take = cli_take_duration, AT(for_ns)},
     {0, "record", "FILE", "write each reading to FILE, too, for --replay", .kind = CLI_TEXT,
      AT(metrics.record), .what = "the file name is empty"},
     {0, "replay", "FILE", "print the last reading in FILE instead of this machine's", .kind = CLI_TEXT,

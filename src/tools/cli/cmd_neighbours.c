@@ -28,7 +28,7 @@ struct neighbours_options {
 #define AT(member) .at = offsetof(struct neighbours_options, member)
 /* clang-format off */
 static const struct cli_option rows[] = {
-    {0, "for", "SEC", "count for SEC seconds (default 3)", .take = cli_take_seconds, AT(for_ns)},
+    {0, "for", "SEC", "count for SEC seconds (default 3)", .take = cli_take_duration, AT(for_ns)},
     {0, "top", "N", "show N cgroups (default 16)", .kind = CLI_NUMBER, AT(top), .min = 1, .max = 1000000},
     {0, "cgroup-include", "REGEX", "only cgroups whose path matches; the rest is (other)", .kind = CLI_TEXT,
      AT(metrics.include), .what = "the expression is empty"},

@@ -83,7 +83,7 @@ static const struct cli_option option_rows[] = {
     {'o', "output", "FILE", "record into FILE (default " DEFAULT_PATH ")",
      .kind = CLI_TEXT, AT(options.path)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
-                      "then ended with SIGTERM", .take = cli_take_seconds, AT(for_ns)},
+                      "then ended with SIGTERM", .take = cli_take_duration, AT(for_ns)},
     {0, "no-switches", NULL, "leave out context switches", AT(no_switches)},
     {0, "no-wakers", NULL, "leave out who woke each thread", AT(no_wakers)},
     {0, "tier", "TIER", "use this source and no other: bpf or perf",

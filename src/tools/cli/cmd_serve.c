@@ -54,9 +54,9 @@ struct run {
 static const struct cli_option option_rows[] = {
     STAT_TARGET_ROWS(offsetof(struct options, targets), "only", "only threads"),
     {'a', "all", NULL, "every thread of the system, or nothing: fail where that is not allowed", AT(targets.all)},
-    {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .take = cli_take_seconds, AT(delay_ns)},
-    {0, "history", "SEC", "the page shows the last SEC seconds (default 600)", .take = cli_take_seconds, AT(history_ns)},
-    {0, "for", "SEC", "end after SEC seconds", .take = cli_take_seconds, AT(targets.for_ns)},
+    {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .take = cli_take_duration, AT(delay_ns), .min = MIN_DELAY_NS},
+    {0, "history", "SEC", "the page shows the last SEC seconds (default 600)", .take = cli_take_duration, AT(history_ns)},
+    {0, "for", "SEC", "end after SEC seconds", .take = cli_take_duration, AT(targets.for_ns)},
     {0, "port", "PORT", "of 127.0.0.1 (default: any that is free)",
      .kind = CLI_NUMBER, AT(address.port), .min = 1, .max = 65535},
     {0, "socket", "PATH", "a Unix socket that only you can reach, and no port",
@@ -76,8 +76,6 @@ static int check(const struct cli_command *self, struct options *options)
 
     if (stat_options_check_all(self, targets, "shows"))
         return CLI_USAGE;
-    if (options->delay_ns && options->delay_ns < MIN_DELAY_NS)
-        return cli_usage_error(self, "-d: an interval is 0.1 s at least");
     if (options->address.path && (options->address.port || options->open))
         return cli_usage_error(self, "a browser reaches --socket through ssh only: leave %s out",
                                options->open ? "--open" : "--port");

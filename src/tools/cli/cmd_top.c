@@ -25,6 +25,7 @@
 #define AGAIN_NS     (100 * 1000000ull) /* by then stacks are there that a screen asked for */
 #define LOOK_EACH    5  /* takes between two looks for threads that are not followed */
 #define ROOM_PART    64 /* of the accounts are free before these are taken up */
+#define DAY_NS       (86400 * NS_PER_S)
 #define HISTORY_NS   (600 * NS_PER_S)
 #define REFRESH_NS   (NS_PER_S / 20) /* perf tier: looks for threads between two intervals */
 
@@ -73,7 +74,7 @@ static int take_order(struct cli_parser *parser, void *target)
 static const struct cli_option option_rows[] = {
     STAT_TARGET_ROWS(offsetof(struct top_run_options, targets), "only", "only threads"),
     {'a', "all", NULL, "every thread of the system, or nothing: fail where that is not allowed", AT(targets.all)},
-    {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .take = cli_take_seconds, AT(delay_ns)},
+    {'d', "delay", "SEC", "length of an interval (default 1; 0.1 and more)", .take = cli_take_duration, AT(delay_ns), .min = MIN_DELAY_NS},
     {'g', "group", "GROUP", "rows are threads, processes, names, cgroups or causes",
      .take = take_group, .choices = "threads processes names cgroups causes"},
     {0, "sort", "KEY", "busy (the default), run, ready, wait, switches, for, pid, name, or a cause",
@@ -89,14 +90,14 @@ static const struct cli_option option_rows[] = {
     {'n', "count", "N", "end after N intervals", .kind = CLI_NUMBER, AT(count), .min = 1, .max = UINT32_MAX},
     {0, "top", "N", "with -b: the first N rows only (0: all)", .kind = CLI_NUMBER, AT(rows), .max = UINT32_MAX},
     {0, "history", "SEC", "keep intervals of so long in memory, 64 MiB at most (default 600)",
-     .take = cli_take_seconds, AT(history_ns)},
+     .take = cli_take_duration, AT(history_ns)},
 #ifdef HAVE_RECORD
     {'w', "write", "FILE", "append each interval to a recording; FILE is replaced. A directory: a file a\n"
                            "day, prcb-YYYY-MM-DD.db", .kind = CLI_TEXT, AT(write), .what = "the file name is empty"},
     {'r', "read", "FILE", "show a recording of prcb top -w or prcb record",
      .kind = CLI_TEXT, AT(read), .what = "the file name is empty"},
     {0, "keep", "DAYS", "with -w DIRECTORY: remove files that are older (default 7)",
-     .kind = CLI_NUMBER, AT(keep_days), .min = 1, .max = 3650},
+     .take = cli_take_duration, AT(keep_ns), .min = DAY_NS, .max = 3650 * DAY_NS},
     {0, "max-size", "MIB", "with -w: of the file, or of all of the directory's; the oldest go first\n"
                            "(default 1024)", .kind = CLI_NUMBER, AT(max_mib), .min = 1, .max = 1u << 20},
     {'q', "quiet", NULL, "with -w: no screen and no tables", AT(quiet)},
@@ -120,8 +121,6 @@ static int check(const struct cli_command *self, struct top_run_options *options
 
     if (stat_options_check_all(self, &options->targets, "shows"))
         return CLI_USAGE;
-    if (options->delay_ns && options->delay_ns < MIN_DELAY_NS)
-        return cli_usage_error(self, "-d: an interval is 0.1 s at least");
     if (options->filter && top_filter_parse(options->filter, &filter, word, sizeof(word)))
         return cli_usage_error(self,
                                "-f: '%s' must be text, cause:NAME, cgroup:TEXT, user:NAME, pid:N "

@@ -42,7 +42,7 @@ enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED, WHY_BRIEF, WHY_PPROF };
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
     bool idle, native, no_whom, chain, no_objects, owners, objects;
-    uint64_t top, top_stacks, budget, min_us;
+    uint64_t top, top_stacks, budget, min_ns;
     enum why_profile profile;
 };
 
@@ -86,7 +86,7 @@ static const struct cli_option option_rows[] = {
     STAT_TARGET_ROWS(offsetof(struct options, targets), "report", "report every thread"),
     {'a', "all", NULL, "report every thread of the system", AT(targets.all)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine; default 5, a command: when it ends); a\n"
-                      "command that still runs is then ended with SIGTERM", .take = cli_take_seconds, AT(targets.for_ns)},
+                      "command that still runs is then ended with SIGTERM", .take = cli_take_duration, AT(targets.for_ns)},
     {'j', "json", NULL, "one JSON document, with all processes and stacks",
      .take = cli_take_form, AT(targets.form), .min = WHY_JSON},
     {0, "brief", NULL, "a JSON document of at most 8 KiB: the verdict, the largest causes, and what\n"
@@ -111,7 +111,7 @@ static const struct cli_option option_rows[] = {
     {0, "stacks", "N", "the first N stacks of each cause only (default 3; 0: all)",
      .kind = CLI_NUMBER, AT(top_stacks), .max = UINT32_MAX},
     {0, "min", "US", "read the stacks of waits of US microseconds and longer (default 1000)",
-     .kind = CLI_NUMBER, AT(min_us), .min = 1, .max = 60000000},
+     .take = cli_take_duration, AT(min_ns), .min = 1000, .max = 60000000000},
     {0, "budget", "PERCENT", "of one processor, for reading stacks (default 5); waits beyond it\n"
                              "count as [not read]", .kind = CLI_NUMBER, AT(budget), .min = 1, .max = 100},
     {'o', "output", "FILE", "write the report to FILE",
@@ -179,7 +179,7 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
 {
     struct cli_parser parser = {.command = self, .argc = argc, .argv = argv};
 
-    *ret = (struct options){.top = 5, .top_stacks = 3, .budget = 5, .min_us = 1000};
+    *ret = (struct options){.top = 5, .top_stacks = 3, .budget = 5, .min_ns = 1000000};
     if (cli_take_all(&parser, ret, ret_status))
         return -1;
     ret->targets.follow = PRCB_FOLLOW_ALL;
@@ -282,7 +282,7 @@ static void do_look(struct run *run, bool last, bool *ret_ended)
         .chosen = look_chosen,
         .divided = last ? look_divided : NULL,
         .keep_ended = last, /* its edges are taken once */
-        .settled_ns = last ? 0 : SETTLED_NS + 2 * run->options->min_us * 1000,
+        .settled_ns = last ? 0 : SETTLED_NS + 2 * run->options->min_ns,
         .ctx = run,
     };
     struct prcb_error err;
@@ -552,7 +552,7 @@ static int report_chain(struct run *run)
     struct chain chain;
     struct prcb_error err = {0};
     int result = chain_take(run->session, looks_stacks(run->looks), run->objects,
-                            run->options->min_us * 1000, &chain, &err);
+                            run->options->min_ns, &chain, &err);
 
     if (result)
         return result;
@@ -683,7 +683,7 @@ static int open_all(struct run *run, struct prcb_error *err)
                  (run->options->owners ? PRCB_OPEN_OWNERS : 0),
     };
     struct why_source source = {.read = looks_read,
-                                .min_wait_ns = run->options->min_us * 1000,
+                                .min_wait_ns = run->options->min_ns,
                                 .by_name = run->options->targets.form.number == WHY_PPROF};
     int result = stat_targets_open(&how, &run->options->targets, &run->session, err);
 

@@ -31,8 +31,10 @@ int cpu_interval_parse(const struct cli_command *command, const char *text, uint
 {
     uint64_t ns;
 
-    if (cli_parse_seconds(text, &ns) || ns < INTERVAL_MIN_NS || ns > INTERVAL_MAX_NS)
-        return cli_usage_error(command, "interval '%s': must be seconds, from 0.001 to 86400",
+    if (cli_parse_duration(text, 1000000000, &ns) || ns < INTERVAL_MIN_NS || ns > INTERVAL_MAX_NS)
+        return cli_usage_error(command,
+                               "interval '%s': must be seconds, from 0.001 to 86400, or a time "
+                               "such as 100ms",
                                text);
     *ret_ns = ns;
     return CLI_OK;

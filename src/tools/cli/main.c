@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli.h"
+#include "near.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -15,7 +16,7 @@ static void print_commands(FILE *out)
                  "Exact accounts of threads: why is my thread not running?\n\ncommands:\n");
     for (const struct cli_command *const *command = cli_commands; *command; command++)
         fprintf(out, "  %-10s  %s\n", (*command)->name, (*command)->summary);
-    fprintf(out, "\n`prcb COMMAND --help` explains one; `prcb --version` names the version.\n"
+    fprintf(out, "\n`prcb help COMMAND` explains one; `prcb --version` names the version.\n"
                  "manual: prcb(1)\n");
 }
 
@@ -26,6 +27,44 @@ static const struct cli_command *find_command(const char *name)
             return *command;
     }
     return NULL;
+}
+
+/* A command that failed has reported it. */
+static int finish(const struct cli_command *command, int status)
+{
+    struct output output = {.stream = stdout};
+
+    return status == CLI_OK ? cli_close_output(command, &output, status) : status;
+}
+
+static int no_command(const char *name)
+{
+    struct near near = {.count = 0};
+    char perhaps[128];
+
+    for (const struct cli_command *const *command = cli_commands; *command; command++)
+        near_offer(&near, name, (*command)->name);
+    return cli_usage_error(NULL, "no command '%s'%s; prcb --help lists them", name,
+                           near_text(&near, perhaps, sizeof(perhaps)));
+}
+
+/* `prcb help`, and of a command what its --help prints. */
+static int help(const char *name)
+{
+    char *arguments[] = {(char *)name, (char *)"--help", NULL};
+    const struct cli_command *command = name ? find_command(name) : NULL;
+
+    if (name && !command)
+        return no_command(name);
+    if (command)
+        return finish(command, command->run(command, 2, arguments));
+    print_commands(stdout);
+    return finish(NULL, CLI_OK);
+}
+
+static bool is_one_of(const char *name, const char *letter, const char *word)
+{
+    return !strcmp(name, letter) || !strcmp(name, word);
 }
 
 /* Prints what an option's argument may be: words, and @pid and the like, which the shell fills
@@ -83,14 +122,6 @@ static int print_descriptions(const char *name)
     return CLI_OK;
 }
 
-/* A command that failed has reported it. */
-static int finish(const struct cli_command *command, int status)
-{
-    struct output output = {.stream = stdout};
-
-    return status == CLI_OK ? cli_close_output(command, &output, status) : status;
-}
-
 /* A standard descriptor that the caller closed would become the next file that is opened, a BPF
  * map for instance, and would be written to. It is held read-only, so that writes fail instead. */
 static void hold_standard_files(void)
@@ -110,11 +141,15 @@ int main(int argc, char **argv)
     const struct cli_command *command;
 
     hold_standard_files();
-    if (!name || !strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
-        print_commands(name ? stdout : stderr);
-        return name ? finish(NULL, CLI_OK) : CLI_USAGE;
+    if (!name) {
+        print_commands(stderr);
+        return CLI_USAGE;
     }
-    if (!strcmp(name, "--version")) {
+    if (is_one_of(name, "-h", "--help"))
+        return help(NULL);
+    if (!strcmp(name, "help"))
+        return help(argc > 2 ? argv[2] : NULL);
+    if (is_one_of(name, "-V", "--version")) {
         printf("prcb %s\n", prcb_version());
         return finish(NULL, CLI_OK);
     }
@@ -126,5 +161,5 @@ int main(int argc, char **argv)
     command = find_command(name);
     if (command)
         return finish(command, command->run(command, argc - 1, argv + 1));
-    return cli_usage_error(NULL, "no command '%s'; prcb --help lists them", name);
+    return no_command(name);
 }

@@ -17,8 +17,8 @@
 #define TOP_ROWS        40         /* of a table */
 #define TOP_LINES       15         /* of an interval */
 #define TOP_DEFAULT     UINT64_MAX /* none was chosen */
-#define MIN_INTERVAL_MS 10
-#define MAX_INTERVAL_MS 86400000
+#define MIN_INTERVAL_NS (10 * NS_PER_MS)
+#define MAX_INTERVAL_NS (86400000 * NS_PER_MS)
 
 int stat_options_take_cgroup(struct cli_parser *parser, void *target)
 {
@@ -51,11 +51,11 @@ const struct cli_option stat_option_rows[] = {
     {'a', "all", NULL, "profile every thread of the system", AT(all)},
     {0, "no-follow", NULL, "leave out threads and processes that the profiled ones start", AT(no_follow)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"
-                      "then ended with SIGTERM", .take = cli_take_seconds, AT(for_ns)},
+                      "then ended with SIGTERM", .take = cli_take_duration, AT(for_ns)},
     {'e', "event", "NAME[,NAME]", "count these events for every thread; prcb list names them",
      .kind = CLI_TEXT, AT(events), .what = "no event is named"},
-    {'I', "interval", "MS", "report every MS milliseconds what changed (10 or more)",
-     .kind = CLI_NUMBER, AT(interval_ns), .min = MIN_INTERVAL_MS, .max = MAX_INTERVAL_MS},
+    {'I', "interval", "MS", "report what changed every MS milliseconds, or 2s (10 or more)",
+     .take = cli_take_duration, AT(interval_ns), .min = MIN_INTERVAL_NS, .max = MAX_INTERVAL_NS},
     {0, "by-whom", NULL, "which threads woke these, and which had their processor",
      AT(by_whom)},
     {0, "owners", NULL, "the same, and who held the kernel's mutexes and semaphores that they waited for",
@@ -207,7 +207,6 @@ int stat_options_parse(const struct cli_command *command, int argc, char **argv,
                 : ret->per_cgroup ? STAT_CGROUPS
                 : ret->per_name   ? STAT_NAMES
                                   : STAT_THREADS;
-    ret->interval_ns *= NS_PER_MS;
     ret->by_whom = ret->by_whom || ret->owners;
     /* Nobody reads a report of thousands of rows, but programs that read values want them all. */
     if (ret->order.top == TOP_DEFAULT)

@@ -17,6 +17,7 @@
 #include "top_file.h"
 
 #define KEEP_DAYS  7
+#define DAY_NS     86400000000000ull
 #define MAX_MIB    1024
 #define FILE_BYTES (1u << 30) /* of a recording's intervals, in memory */
 
@@ -24,11 +25,11 @@ int top_run_open_history(struct top_run *run, struct prcb_error *err)
 {
     const struct top_run_options *options = run->options;
 
-    return options->write ? top_history_open(options->write,
-                                             options->keep_days ? options->keep_days : KEEP_DAYS,
-                                             (options->max_mib ? options->max_mib : MAX_MIB) << 20,
-                                             &run->history, err)
-                          : 0;
+    return options->write
+               ? top_history_open(
+                     options->write, options->keep_ns ? options->keep_ns / DAY_NS : KEEP_DAYS,
+                     (options->max_mib ? options->max_mib : MAX_MIB) << 20, &run->history, err)
+               : 0;
 }
 
 int top_run_write_history(struct top_run *run, struct prcb_error *err)

@@ -18,7 +18,7 @@ struct top_run_options {
     struct stat_options targets; /* what is shown: none is everything there may be */
     uint64_t delay_ns, history_ns, count, rows;
     const char *write, *read;
-    uint64_t keep_days, max_mib;
+    uint64_t keep_ns, max_mib;
     bool whom, quiet, batch, no_colour, no_unicode, no_mouse, sleeping, no_kernel;
     enum top_group group;
     struct top_order order;

@@ -8,6 +8,7 @@
 
 #include "array.h"
 #include "cause.h"
+#include "near.h"
 
 #define HISTORY_LOOKS 200000 /* a sum over history looks at so many parts of intervals, roughly */
 
@@ -43,13 +44,30 @@ static uint32_t column_number(const char *name, size_t length)
     return cause_number(name, length);
 }
 
+static const struct {
+    const char *prefix;
+    int kind;
+} prefixes[] = {
+    {"cause:", TERM_CAUSE}, {"cgroup:", TERM_CGROUP}, {"user:", TERM_USER}, {"pid:", TERM_PID}};
+
+/* Returns whether a word with a colon is a mistyped one of ours, not a part of a name like
+ * "kworker/0:1" or "postgres:". */
+static bool mistyped(const char *word)
+{
+    struct near near = {.count = 0};
+    char typed[16];
+    size_t length = strcspn(word, ":");
+
+    if (!word[length] || length >= sizeof(typed) - 1)
+        return false;
+    snprintf(typed, sizeof(typed), "%.*s", (int)length + 1, word);
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        near_offer(&near, typed, prefixes[i].prefix);
+    return near.count > 0;
+}
+
 static bool parse_term(const char *word, struct top_term *ret)
 {
-    static const struct {
-        const char *prefix;
-        int kind;
-    } prefixes[] = {
-        {"cause:", TERM_CAUSE}, {"cgroup:", TERM_CGROUP}, {"user:", TERM_USER}, {"pid:", TERM_PID}};
     size_t name = strcspn(word, "<>");
     char *end;
 
@@ -67,7 +85,7 @@ static bool parse_term(const char *word, struct top_term *ret)
     ret->kind = word[name] ? word[name] == '>' ? TERM_MORE : TERM_LESS : TERM_TEXT;
     if (ret->kind == TERM_TEXT) {
         snprintf(ret->text, sizeof(ret->text), "%s", word);
-        return true;
+        return !mistyped(word);
     }
     ret->column = column_number(word, name);
     ret->percent = strtod(word + name + 1, &end);
