@@ -25,7 +25,7 @@ import made
 PRCB = os.path.abspath(os.environ["PRCB"])
 PICTURES = os.environ.get("PAGE_PICTURES")
 REASON = browsers.why_no_chromium()
-VIEWS = ["summary", "threads", "timeline", "flame", "tails"]
+VIEWS = ["summary", "threads", "timeline", "path", "flame", "tails"]
 
 # Rows of a table: the values of its number cells and the texts of the others.
 ROWS = """
@@ -334,6 +334,82 @@ class Keys(Browser):
         canvas.send_keys(K.ESCAPE)
         self.assertIsNone(self.run_script("return selection.from"))
 
+    def test_focus_stays_after_a_drag(self):
+        """A selection draws the view anew; the keys still go to its drawing."""
+        from selenium.webdriver.common.action_chains import ActionChains
+        self.open("#view=timeline")
+        canvas = self.driver.find_element("id", "timeline-canvas")
+        ActionChains(self.driver).move_to_element_with_offset(canvas, 0, 0).click_and_hold().move_by_offset(200, 5).release().perform()
+        start, end = self.run_script("return [selection.from, selection.to]")
+        self.assertEqual(self.run_script("return document.activeElement.id"), "timeline-canvas")
+        self.keys("\ue007")  # Enter
+        self.assertEqual(self.run_script("return [timelineView.from, timelineView.to]"), [start, end])
+        self.keys("-")
+        self.assertAlmostEqual(self.run_script("return timelineView.to - timelineView.from"), 2 * (end - start), delta=2)
+
+    def test_rows_are_found_and_pinned(self):
+        labels = "return chosenRows(timelineRows(page.model)).map(row => row.label)"
+        self.open("#view=timeline")
+        everything = self.run_script(labels)
+        self.keys("/")
+        self.assertEqual(self.run_script("return document.activeElement.id"), "timeline-search")
+        self.keys("WORKER-1")
+        found = self.run_script(labels)
+        self.assertEqual(found, [label for label in everything if "worker-1" in label])
+        self.assertTrue(found)
+        self.run_script("timelineView.row = 0; document.getElementById('timeline-canvas').focus()")
+        self.keys("f")
+        search = self.driver.find_element("id", "timeline-search")
+        search.clear()
+        search.send_keys("CPU")
+        self.assertEqual(self.run_script(labels), [found[0]] + [label for label in everything if label.startswith("CPU")])
+        search.clear()
+        self.run_script("document.getElementById('timeline-search').dispatchEvent(new Event('input'))")
+        self.assertEqual(self.run_script(labels), [found[0]] + [label for label in everything if label != found[0]])
+
+    def test_a_stretch_says_its_stack(self):
+        self.open("#view=timeline")
+        for words, names in self.run_script("""
+                const model = page.model, found = [];
+                for (let i = 0; i < model.place.length && found.length < 20; i++) {
+                    if (model.place[i] >> 1)
+                        found.push([stackInWords(model, i), functionsOf(model, model.place[i] >> 1, 100)]);
+                }
+                return found;"""):
+            self.assertTrue(words.startswith("; in " + names[0]), words)
+            self.assertEqual(words.count(", called by "), min(len(names), 7) - 1)
+
+    def test_path_is_the_reports(self):
+        """Step by step, with whom it went through, as prcb report --critical has it."""
+        known = {"running": "runs", "not known": "unknown"}
+        for thread in (3, 7, 12):
+            report = json.loads(prcb("report", "-j", "--critical", str(1000 + thread), self.db))
+            self.open(f"#view=path&only=thread:{thread - 1}")
+            steps = self.run_script("""
+                return criticalPath(page.model, arguments[0], rangeOf(page.model)).map(step =>
+                    [step.from, step.to - step.from, page.model.threads[step.thread].tid,
+                     stateLabel(page.model.states[step.state])])""", thread - 1)
+            wanted = [[row["start_ns"], row["ns"], row["tid"], row["state"] if row["state"] != "waits" else row["cause"]]
+                      for row in report["steps"]]
+            shown = [[*row[:3], "ready" if row[3].startswith("ready") else known.get(row[3], row[3])] for row in steps]
+            self.assertEqual(shown, wanted)
+            self.assertGreater(len({row[2] for row in shown}), 1, "it goes through others")
+            self.assertEqual(sum(row[3] for row in self.rows("#path-sums")), report["ns"])
+
+    def test_verdict(self):
+        self.open()
+        verdict = self.run_script("return document.getElementById('verdict').textContent")
+        self.assertRegex(verdict, r"^\d+(\.\d+)? % of the time in which they were held up")
+        held = self.rows("#held")
+        self.assertEqual([row[4] for row in held], sorted((row[4] for row in held), reverse=True))
+        locks = {}
+        for thread, cause, begin, end, waker in self.made.wakes:
+            if cause == "futex":
+                locks[waker] = locks.get(waker, 0) + end - begin
+        shown = [row[1] for row in self.rows("#holders") if not row[0].startswith("[not")]
+        self.assertGreater(len(shown), 3)
+        self.assertEqual(shown, sorted(locks.values(), reverse=True)[:len(shown)])
+
     def test_flame(self):
         from selenium.webdriver.common.keys import Keys as K
         self.open("#view=flame")
@@ -504,6 +580,14 @@ class Large(Browser):
                 true = lengths[-(-permille * len(lengths) // 1000) - 1]
                 self.assertLessEqual(true, shown, (name, permille))
                 self.assertLessEqual(shown, true * 1.125 + 1, (name, permille))
+        # Of 78,000 threads: no bucket looks at all of them (that took 54 s; this takes tens of milliseconds).
+        took = self.run_script("""
+            const model = page.model, sums = model.threads.map(thread => thread.sums), start = performance.now();
+            const threads = Array.from({length: 78000}, (none, i) => ({sums: sums[i % sums.length]}));
+            drawTails(document.getElementById('tails'), {...model, threads});
+            return performance.now() - start;""")
+        self.assertLess(took, 5000)
+        self.assertEqual({row[0]: row[1:] for row in self.rows("#tail-table")}, rows)
 
     def test_folded(self):
         db, html = os.path.join(self.folder, "folded.db"), os.path.join(self.folder, "folded.html")

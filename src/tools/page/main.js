@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The page: views, the selection, and the part of the address behind the '#', which keeps both.
 
-const views = {summary: drawSummary, threads: drawThreads, timeline: drawTimeline, flame: drawFlame, tails: drawTails};
+const views = {summary: drawSummary, threads: drawThreads, timeline: drawTimeline, path: drawPath, flame: drawFlame, tails: drawTails};
 // model is the one that is shown; of a difference, base is A and other is B.
 const page = {view: "summary", model: null, base: null, other: null, stale: new Set()};
 
@@ -77,8 +77,15 @@ function drawView() {
         document.getElementById(name).hidden = name !== page.view;
     for (const button of document.querySelectorAll("#tabs button"))
         button.dataset.view === page.view ? button.setAttribute("aria-current", "page") : button.removeAttribute("aria-current");
-    if (page.stale.delete(page.view))
-        views[page.view](document.getElementById(page.view), page.model);
+    if (!page.stale.delete(page.view))
+        return;
+    // A view that is drawn anew has new elements: what had the focus keeps it, or keys would do nothing.
+    const place = document.getElementById(page.view), focus = document.activeElement;
+    const id = place.contains(focus) && focus.id;
+    views[page.view](place, page.model);
+    const again = id && document.getElementById(id);
+    if (again && again !== document.activeElement)
+        again.focus({preventScroll: true});
 }
 
 function redraw() {
@@ -105,7 +112,7 @@ function onKey(event) {
     const name = Object.keys(views)[Number(event.key) - 1];
     if (name)
         chooseView(name);
-    const field = document.getElementById(page.view === "threads" ? "filter" : "search");
+    const field = document.getElementById({threads: "filter", timeline: "timeline-search"}[page.view] || "search");
     if (event.key === "/" && field) {
         event.preventDefault();
         field.focus();

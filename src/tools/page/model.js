@@ -324,6 +324,15 @@ function stateWords(state) {
     return stateLabel(state);
 }
 
+// The functions of a stack, innermost first, count of them at most.
+function functionsOf(model, node, count) {
+    const names = [];
+
+    for (; node && names.length < count; node = model.caller[node])
+        names.push(functionName(model, model.nodeFunction[node]) + "()");
+    return node ? [...names, "…"] : names;
+}
+
 function functionName(model, code) {
     const [name, file] = model.functions[code >> 1] || ["[unknown]", ""];
 

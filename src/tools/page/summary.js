@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The recording in words, and where the threads' time went.
 
-const summaryView = {causes: {}};
+const summaryView = {causes: {}, held: {}, holders: {}};
 
 function stateSwatch(state) {
     const swatch = element("span", {class: "swatch"});
@@ -84,6 +84,91 @@ function wordsOf(model, threads, totals, span) {
     return words;
 }
 
+// Who waited where for what, that does not idle by design; the longest first. Sleep and what is not known to be
+// anything else idle, too, as far as this page knows.
+function heldUp(model) {
+    const groups = new Map();
+
+    eachWait(model, selection.only, (state, node, idle, word, ns, thread) => {
+        if (idle || stateRole(model.states[state]) === "idle")
+            return;
+        const key = `${thread.pair} ${state} ${node}`;
+
+        if (!groups.has(key))
+            groups.set(key, {name: thread.name || "[no name]", pid: thread.pid, state, node, ns: 0, threads: new Set()});
+        const group = groups.get(key);
+        group.ns += ns;
+        group.threads.add(thread.index);
+    });
+    return [...groups.values()].sort((a, b) => b.ns - a.ns);
+}
+
+// Who ended the waits for locks, for so long as these were waited for: who released a lock held it until then.
+function lockHolders(model) {
+    const by = new Map();
+
+    eachWake(model, selection.only, (state, waker, ns, count) => {
+        if (stateRole(model.states[state]) !== "lock")
+            return;
+        const row = by.get(waker) || {waker, ns: 0, count: 0};
+
+        row.ns += ns;
+        row.count += count;
+        by.set(waker, row);
+    });
+    return [...by.values()].filter(row => row.ns > 0).sort((a, b) => b.ns - a.ns);
+}
+
+// The first sentence: what kept them from running most.
+function verdictOf(model, totals, groups, holders) {
+    const most = groups[0], all = totals.ready + groups.reduce((sum, group) => sum + group.ns, 0);
+
+    if (!all)
+        return ["Nothing held these threads up: what they did not run they idled or slept."];
+    if (totals.ready >= (most ? most.ns : 0)) {
+        const names = new Map();
+
+        for (const thread of selectedThreads(model))
+            names.set(thread.pair, (names.get(thread.pair) || 0) + totalsOf(model, [thread]).ready);
+        const [name, ns] = [...names].reduce((best, one) => one[1] > best[1] ? one : best);
+        return [`${formatShare(totals.ready, all)} of the time in which they were held up they were ready and had no processor `,
+                `(${formatTime(totals.ready)}); most of all `, named(name || "[no name]"), ` (${formatTime(ns)}).`];
+    }
+    const holder = stateRole(model.states[most.state]) === "lock" && holders.find(row => row.waker >= 0);
+    const where = most.node ? [" in ", named(functionsOf(model, most.node, 2).join(", called by "))] : [];
+
+    return [`${formatShare(most.ns, all)} of the time in which they were held up: ${countOf(most.threads.size, "thread")} named `,
+            named(most.name), ` (process ${most.pid}), ${stateWords(model.states[most.state])}`, ...where, ".",
+            ...(holder ? [" Most waits for locks were ended by ", named(wakerName(model, holder.waker)), "."] : [])];
+}
+
+function heldUpTable(model, totals, groups) {
+    const where = row => functionsOf(model, row.node, 3).join(" ← ");
+
+    return makeTable({
+        rows: groups, sort: 4, shown: 8, memory: summaryView.held, columns: [
+            {title: "Who", value: row => row.name, show: row => named(row.name)},
+            idColumn("Process", row => row.pid),
+            {title: "For", value: row => stateLabel(model.states[row.state]),
+             show: row => element("span", {}, stateSwatch(model.states[row.state]), stateLabel(model.states[row.state]))},
+            {title: "Where", value: where, show: row => row.node ? named(where(row)) : element("span", {class: "note"}, "not known")},
+            timeColumn("Time", row => row.ns),
+            shareColumn("Share", row => row.ns, totals.wait, "of the waiting"),
+            countColumn("Threads", row => row.threads.size),
+        ],
+    });
+}
+
+function holderTable(model, holders) {
+    return makeTable({
+        rows: holders, sort: 1, shown: 5, memory: summaryView.holders, columns: [
+            {title: "Ended by", value: row => wakerName(model, row.waker), show: row => named(wakerName(model, row.waker))},
+            timeColumn("Time", row => row.ns),
+            countColumn("Waits", row => row.count),
+        ],
+    });
+}
+
 // What the recording lacks, a sentence each.
 function lacksOf(model) {
     if (model.ends)
@@ -141,10 +226,17 @@ function factTable(model) {
 function drawSummary(place, model) {
     const threads = selectedThreads(model), totals = totalsOf(model, threads), range = rangeOf(model);
 
+    const groups = model.has_switches ? heldUp(model) : [], holders = model.has_switches ? lockHolders(model) : [];
+
     place.replaceChildren(
+        model.has_switches ? element("p", {id: "verdict"}, ...verdictOf(model, totals, groups, holders)) : "",
         element("div", {id: "words"}, ...wordsOf(model, threads, totals, range.to - range.from).map(words =>
             element("p", {}, words))),
         ...lacksOf(model).map(words => element("p", {class: "warning"}, words)));
+    if (groups.length)
+        place.append(element("h2", {}, "Who was held up, and where"), element("div", {id: "held"}, heldUpTable(model, totals, groups)));
+    if (holders.length)
+        place.append(element("h2", {}, "Who ended waits for locks"), element("div", {id: "holders"}, holderTable(model, holders)));
     if (model.has_switches)
         place.append(element("h2", {}, "Where the threads' time went"), stateBar(model, totals),
                      element("div", {id: "causes"}, causeTable(model, totals, summaryView.causes)));

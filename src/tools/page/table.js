@@ -15,12 +15,12 @@ function cellOf(column, row) {
 }
 
 // {rows, columns, sort: column index, down, caption, detail(row): element of an opened row,
-// memory: an object that keeps order and opened rows for the next table of the kind}
+// shown: how many rows at first, memory: an object that keeps order and opened rows for the next table of the kind}
 function makeTable(options) {
     const state = options.memory || {};
 
     if (state.sort === undefined)
-        Object.assign(state, {sort: options.sort || 0, down: options.down !== false, shown: ROWS_AT_ONCE, open: new Set()});
+        Object.assign(state, {sort: options.sort || 0, down: options.down !== false, shown: options.shown || ROWS_AT_ONCE, open: new Set()});
     const body = element("tbody"), headings = element("tr");
     const more = element("button", {type: "button", onclick: () => {
         state.shown *= 10;

@@ -106,8 +106,12 @@ function bucketStart(bucket) {
 }
 
 function foldedGroups(model) {
-    const groups = new Map(), tails = model.tails;
+    const groups = new Map(), tails = model.tails, longest = new Map();
 
+    for (const thread of model.threads) {
+        for (const [at, , , ns] of thread.sums)
+            longest.set(at, Math.max(longest.get(at) || 0, ns));
+    }
     for (let i = 0; i < tails.state.length; i++) {
         const state = model.states[tails.state[i]], name = state.kind === "r" ? "running" : state.kind === "q" ? "ready" : stateLabel(state);
 
@@ -116,10 +120,7 @@ function foldedGroups(model) {
         const group = groups.get(name);
         group.counts.set(tails.bucket[i], (group.counts.get(tails.bucket[i]) || 0) + tails.count[i]);
         group.count += tails.count[i];
-        for (const thread of model.threads) {
-            for (const [at, , , longest] of thread.sums)
-                group.longest = at === tails.state[i] ? Math.max(group.longest, longest) : group.longest;
-        }
+        group.longest = Math.max(group.longest, longest.get(tails.state[i]) || 0);
     }
     return [...groups.values()];
 }

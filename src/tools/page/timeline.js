@@ -2,7 +2,8 @@
 // Time from left to right: a row for each processor and each thread.
 
 const ROW = 18, AXIS = 22;
-const timelineView = {from: 0, to: 0, row: -1, stretch: -1, told: -1, toldRow: -1, model: null};
+const timelineView = {from: 0, to: 0, row: -1, stretch: -1, told: -1, toldRow: -1, model: null, search: "", scroll: 0,
+                      pinned: new Set()};
 
 function roleColours() {
     const style = getComputedStyle(document.documentElement), colours = {};
@@ -76,7 +77,19 @@ function timelineRows(model) {
     threads.sort((a, b) => order.get(b) - order.get(a));
     for (const thread of threads)
         rows.push({kind: "thread", thread, label: `${thread.name || "[no name]"} ${thread.tid}`});
-    return rows;
+    return chosenRows(rows);
+}
+
+function rowKey(row) {
+    return row.kind === "thread" ? row.thread.index : -1 - row.runs.cpu;
+}
+
+// Pinned rows first; of the others those that the search finds.
+function chosenRows(rows) {
+    const wanted = timelineView.search.toLowerCase(), isPinned = row => timelineView.pinned.has(rowKey(row));
+
+    return [...rows.filter(isPinned),
+            ...rows.filter(row => !isPinned(row) && (!wanted || row.label.toLowerCase().includes(wanted)))];
 }
 
 // Draws [from, to) bars through put(x, width, index): those below a pixel as the longest of it.
@@ -187,7 +200,15 @@ function stretchInWords(model, thread, stretch) {
     return `${thread.name || "[no name]"} (process ${thread.pid}, thread ${thread.tid}): ${stateWords(state)}${where}, ` +
         `${formatTime(model.ns[stretch])} (${formatExact(model.ns[stretch], "ns")}) from ` +
         `${formatMoment(model.start[stretch], model.span_ns)}` +
-        (model.waker && model.waker[stretch] ? `; ended by ${wakerName(model, model.waker[stretch] - 1)}` : "");
+        (model.waker && model.waker[stretch] ? `; ended by ${wakerName(model, model.waker[stretch] - 1)}` : "") +
+        stackInWords(model, stretch);
+}
+
+// Where a wait was, innermost first: "; in fetch(), called by main()".
+function stackInWords(model, stretch) {
+    const node = model.place ? model.place[stretch] >> 1 : 0;
+
+    return node ? `; in ${functionsOf(model, node, 6).join(", called by ")}` : "";
 }
 
 function drawTimeline(place, model) {
@@ -199,11 +220,12 @@ function drawTimeline(place, model) {
     }
     const view = timelineView;
     if (view.model !== model)
-        Object.assign(view, {model, from: 0, to: model.span_ns || 1, row: -1, stretch: -1});
+        Object.assign(view, {model, from: 0, to: model.span_ns || 1, row: -1, stretch: -1, scroll: 0, pinned: new Set()});
     Object.assign(view, {told: -1, toldRow: -1}); // rows may be others now
-    const rows = timelineRows(model), colours = roleColours();
+    let rows = timelineRows(model);
+    const colours = roleColours();
     const info = element("p", {class: "info", role: "status"}, "Drag to select a range of time. Ctrl and the wheel, + and - zoom; " +
-        "left and right move. Up and down choose a row, n and p its stretches; Enter zooms to the selection.");
+        "left and right move. Up and down choose a row, n and p its stretches, f keeps it on top; Enter zooms to the selection.");
     const canvas = element("canvas", {tabindex: "0", role: "application", id: "timeline-canvas",
         "aria-label": `Timeline of ${countOf(rows.length, "row")}: processors, then threads`});
     const spacer = element("div", {class: "spacer"});
@@ -245,7 +267,7 @@ function drawTimeline(place, model) {
             pen.fillStyle = i === view.row ? colours.raised : colours.page;
             pen.fillRect(0, y, label, ROW);
             pen.fillStyle = colours.text;
-            pen.fillText(fitText(pen, row.label, label - 8), 2, y + ROW / 2);
+            pen.fillText(fitText(pen, (view.pinned.has(rowKey(row)) ? "▲ " : "") + row.label, label - 8), 2, y + ROW / 2);
         }
         drawArrow(pen, top, label, bars, height);
         pen.restore();
@@ -314,6 +336,25 @@ function drawTimeline(place, model) {
             draw();
     }
 
+    // Other rows, after a search or a pin; a row that is still there stays chosen.
+    function choose() {
+        const row = rows[view.row] && rowKey(rows[view.row]);
+
+        rows = timelineRows(model);
+        Object.assign(view, {row: rows.findIndex(one => rowKey(one) === row), told: -1, toldRow: -1});
+        draw();
+    }
+
+    function pin(row) {
+        const key = rows[row] && rowKey(rows[row]);
+
+        if (!rows[row])
+            return;
+        if (!view.pinned.delete(key))
+            view.pinned.add(key);
+        choose();
+    }
+
     function at(event) {
         const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
 
@@ -373,6 +414,12 @@ function drawTimeline(place, model) {
         dragFrom = null;
         draw();
     });
+    canvas.addEventListener("dblclick", event => {
+        const {x, row} = at(event);
+
+        if (x < geometry().label)
+            pin(row);
+    });
     canvas.addEventListener("wheel", event => {
         if (!event.ctrlKey && !event.metaKey && !event.shiftKey)
             return;
@@ -390,6 +437,7 @@ function drawTimeline(place, model) {
             Home: () => show(0, model.span_ns || 1),
             Enter: () => selection.from !== null && show(selection.from, Math.max(100, selection.to - selection.from)),
             ArrowUp: () => move(-1), ArrowDown: () => move(1), n: () => step(1), p: () => step(-1),
+            f: () => pin(view.row),
             s: () => select({from: Math.round(view.from), to: Math.round(view.to)}),
         };
         function move(by) {
@@ -415,18 +463,29 @@ function drawTimeline(place, model) {
         event.stopPropagation();
         keys[event.key]();
     });
-    stage.addEventListener("scroll", draw);
+    stage.addEventListener("scroll", () => {
+        view.scroll = stage.scrollTop;
+        draw();
+    });
     place.replaceChildren(
         element("div", {class: "controls"},
             element("button", {type: "button", onclick: () => zoom(0.5, (view.from + view.to) / 2)}, "Zoom in"),
             element("button", {type: "button", onclick: () => zoom(2, (view.from + view.to) / 2)}, "Zoom out"),
             element("button", {type: "button", onclick: () => show(0, model.span_ns || 1)}, "All"),
             element("button", {type: "button", id: "select-view",
-                onclick: () => select({from: Math.round(view.from), to: Math.round(view.to)})}, "Select what is shown")),
+                onclick: () => select({from: Math.round(view.from), to: Math.round(view.to)})}, "Select what is shown"),
+            element("label", {}, "Rows ", element("input", {
+                id: "timeline-search", type: "search", size: 18, value: view.search, placeholder: "name or thread",
+                oninput: event => {
+                    view.search = event.target.value.trim();
+                    choose();
+                }}))),
         stage, info, stateLegend(model), model.ends ? element("p", {class: "note"},
             "An interval shows its parts one behind the other: their order in it is not known.") : "");
     watchSize(stage, draw);
+    const scroll = view.scroll;
     draw();
+    stage.scrollTop = scroll;
     timelineView.draw = draw;
 }
 
