@@ -307,7 +307,7 @@ static void filters(void **state)
     } cases[] = {{"postgres", 3},        {"cause:futex", 3},       {"ready>15 run>50", 1},
                  {"cgroup:web", 4},      {"pid:3312 futex>99", 1}, {"checkpointer", 1},
                  {"disk<1 pid:4711", 1}, {"nothing", 0},           {"cgroup:3f4e5d", 1},
-                 {"cgroup:pod", 1},      {"kworker/0:1", 1},    {"postgres:", 3}};
+                 {"cgroup:pod", 1},      {"kworker/0:1", 1},       {"postgres:", 3}};
     static const char *const wrong[] = {"caus:futex", "Cause:futex", "usr:root", "cgroups:web",
                                         "redy>5"};
     struct top *t = *state;

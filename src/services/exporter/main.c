@@ -19,7 +19,7 @@
 #include "web.h"
 
 #define DEFAULT_ADDRESS "localhost:10042"
-#define SHARED_NS       100000000ull  /* scrapes so close together share a look */
+#define SHARED_NS       100000000ull /* scrapes so close together share a look */
 #define NS_PER_S        1000000000ull
 #define RETRY_NS        1000000000ull /* how often a missing prcbd is looked for */
 #define RELOAD_NS       1000000000ull /* how often the web configuration is looked at */
