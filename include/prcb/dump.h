@@ -133,6 +133,11 @@ struct prcb_dump_options {
     const struct prcb_dump_symbol *symbols;
     size_t symbol_count;
     size_t symbol_size; /* sizeof(struct prcb_dump_symbol), where there are symbols */
+    /* The GUID of the symbol file, as an image has it (16 bytes), and its age; NULL: not known.
+     * Symbols of another GUID than the kernel's, where the dump has that, are not used. */
+    const uint8_t *symbol_guid;
+    uint32_t symbol_age, pad2;
+    const char *symbol_name; /* for prcb_dump_info.symbols; NULL: none */
 };
 
 struct prcb_dump; /* opaque */
@@ -189,6 +194,9 @@ struct prcb_dump_info {
     uint32_t exception_code;       /* of the header's exception record; 0: not in this dump */
     uint32_t product_type;         /* 1 workstation, 2 domain controller, 3 server; else not said */
     uint64_t exception_address;
+    const char *kernel_pdb; /* the kernel's symbol file as a symbol server has it:
+                               "ntkrnlmp.pdb/3844...2/ntkrnlmp.pdb"; NULL: not in this dump */
+    const char *symbols;    /* symbol_name of the options, if those symbols are used; NULL */
 };
 PRCB_API const struct prcb_dump_info *prcb_dump_info(const struct prcb_dump *d);
 

@@ -6,8 +6,8 @@
  * structure in one version for one processor architecture. With it bytes are decoded into values,
  * values encoded into bytes, members found by name, and the C definition printed. The facts come
  * from a catalog of rows compiled into the library (src/windows/layout/catalog/); this is not a
- * debugger's type system: it reads no symbol files and knows no structure that is not in the
- * catalog.
+ * debugger's type system: it reads no symbol files. Rows that somebody else read from one make a
+ * layout of a version that is not in the catalog (prcb_layout_from_symbols).
  *
  *     struct prcb_layout *l;
  *     if (prcb_layout_find("PROCESSOR_POWER_STATE", "Windows 11 22H2", PRCB_ARCH_X64, &l, &err))
@@ -111,6 +111,17 @@ PRCB_API int prcb_layout_find(const char *structure, const char *version, enum p
 /* The same for a version by its place in the catalog. */
 PRCB_API int prcb_layout_find_id(const char *structure, unsigned int version, enum prcb_arch arch,
                                  struct prcb_layout **ret, struct prcb_error *err);
+struct prcb_dump_symbol;
+/* A structure of a version that need not be in the catalog, made of `count` rows of symbols as
+ * prcb/dump.h has them, of row_size bytes each; they may go afterwards. version is a build,
+ * "10.0.26200.1742", or NULL, which is named "symbols". Source and version of such a layout are the
+ * rows'; its id is that of the nearest version in the catalog. -ENOENT  the rows do not have the
+ * structure, or the version is older than all known ones -EINVAL  the version is none, or the rows
+ * contradict each other; -E2BIG; -ENOMEM */
+PRCB_API int prcb_layout_from_symbols(const char *structure, const char *version,
+                                      enum prcb_arch arch, const struct prcb_dump_symbol *rows,
+                                      size_t count, size_t row_size, struct prcb_layout **ret,
+                                      struct prcb_error *err);
 /* NULL is allowed. Not for nested layouts: those go with their parent. */
 PRCB_API void prcb_layout_close(struct prcb_layout *layout);
 

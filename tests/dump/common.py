@@ -13,6 +13,7 @@ import mkdump  # noqa: E402
 PRCB = os.environ["PRCB"]
 SOURCE = os.environ.get("PRCB_SOURCE") or os.path.join(os.path.dirname(__file__), "..", "..")
 SHARED = os.environ.get("PRCB_SHARED") or os.path.join(SOURCE, "..", "shared")
+os.environ["XDG_DATA_HOME"] = "/nonexistent"  # no layouts that the developer saved
 DUMPS = os.path.join(SHARED, "data", "dumps")
 
 

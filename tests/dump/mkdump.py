@@ -39,6 +39,7 @@ data and page tables is written down here, apart from the reader. Lines:
     dpc.N.I = ADDRESS ROUTINE   I'th queued DPC of processor N;  dpc.N.active: the one that runs
     dpcs = loop             the last queued DPC leads to the first
     product = 3             ProductType
+    codeview = NAME GUID AGE    the symbol file that the kernel's image names, as a server writes it
     exception = CODE ADDRESS    of the header
     cut = 0x5000            cuts the file
     poke.OFFSET.SIZE = v    last: bytes of the file
@@ -49,6 +50,7 @@ import os
 import struct
 import subprocess
 import sys
+import uuid
 
 PAGE = 4096
 _layouts = {}
@@ -344,6 +346,24 @@ class Machine:
             struct.pack_into(word, data, size * i + len(text), base, base + length)
         self.regions[table] = data
 
+    def build_codeview(self):
+        """The kernel's image: headers, a debug directory, in it first an entry of another type."""
+        if "codeview" not in self.spec:
+            return
+        name, guid, age = self.spec["codeview"].split()
+        image, wide = bytearray(0x600), self.bits == 64
+        image[0:2], image[0x3c], image[0x80:0x84] = b"MZ", 0x80, b"PE\0\0"
+        struct.pack_into("<H", image, 0x98, 0x20b if wide else 0x10b)
+        rows = 0x98 + (0x70 if wide else 0x60)
+        struct.pack_into("<I", image, rows - 4, 16)
+        struct.pack_into("<II", image, rows + 6 * 8, 0x300, 2 * 28)
+        record = b"RSDS" + uuid.UUID(guid).bytes_le + struct.pack("<I", number(age)) + \
+            name.encode() + b"\0"
+        struct.pack_into("<III", image, 0x300 + 12, 13, 0x10, 0x500)
+        struct.pack_into("<III", image, 0x31c + 12, 2, len(record), 0x400)
+        image[0x400:0x400 + len(record)] = record
+        self.regions[self.kdbg & ~0xfffff] = image
+
     def stack(self):
         words = {number(k.split(".")[1]): number(v) for k, v in self.spec.items()
                  if k.startswith("stack.")}
@@ -405,6 +425,7 @@ class Machine:
         if not self.spec["container"].startswith("triage") and self.stack():
             self.regions[self.context(number(self.spec.get("crashing", "0")))[0]] = self.stack()
         self.build_kdbg()
+        self.build_codeview()
         self.regions[self.array] = bytearray(b"".join(
             a.to_bytes(self.pointer, "little") for a in self.kprcbs).ljust(8 * self.pointer, b"\0"))
         if "increment" in self.spec:

@@ -291,9 +291,11 @@ static int run_with_symbols(const struct cli_command *self, struct arguments *a,
         return cli_error(self, "%s", err.text);
     }
     a->source.symbols = a->symbols ? &symbols : NULL;
+    a->source.saved = a->symbols ? NULL : dump_saved_start();
     status = cli_open_output(self, NULL, &work.output);
     if (status == CLI_OK)
         status = cli_close_output(self, &work.output, run_files(&work));
+    dump_saved_end(a->source.saved);
     dump_symbols_free(&symbols);
     return status;
 }

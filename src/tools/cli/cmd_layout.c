@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "layout_show.h"
+#include "layout_symbols.h"
 
 /* ---- the list and the definition ---- */
 
@@ -160,7 +161,10 @@ static int print_header(const struct layout_request *r, FILE *out, struct prcb_e
 
 struct arguments {
     struct layout_request request;
-    unsigned int form; /* 0: the default */
+    unsigned int form;   /* 0: the default */
+    const char *symbols; /* a file */
+    const struct cli_command *command;
+    struct layout_symbols own; /* of that file */
 };
 
 /* The forms of output, by the number in their option's row. */
@@ -245,6 +249,9 @@ static const struct cli_option options[] = {
     {0, "keys", NULL, "with --all -j: one line for every version name instead", AT(keys)},
     {0, "decode", "FILE", "bytes into values (\"-\": standard input)", FORM(FORM_DECODE)},
     {0, "encode", "FILE", "the reverse: JSON as --decode -j writes it into bytes", FORM(FORM_ENCODE)},
+    {0, "symbols", "FILE", "the kernel's own symbols, a PDB or volatility3 JSON: list its structures,\n"
+                            "and with --version save them; with STRUCT, that one as FILE has it",
+     .kind = CLI_TEXT, .at = offsetof(struct arguments, symbols)},
     {0, "offset", "N", "where in FILE the structure starts (--decode)",
      .take = take_offset},
     {'o', "output", "FILE", "write the bytes here (--encode; default: standard output)",
@@ -255,34 +262,68 @@ static const struct cli_option options[] = {
 
 static void note(void *ctx, const char *text)
 {
-    cli_warn(ctx, "%s", text);
+    cli_warn(((const struct arguments *)ctx)->command, "%s", text);
+}
+
+/* Looks into the file of --symbols, or else into what was saved. */
+static int find(void *ctx, const char *structure, const char *version, enum prcb_arch arch,
+                struct prcb_layout **ret, struct prcb_error *err)
+{
+    const struct arguments *a = ctx;
+
+    return a->symbols ? layout_symbols_find(&a->own, structure, version, arch, ret, err)
+                      : layout_saved_find(NULL, structure, version, arch, ret, err);
+}
+
+static int show(struct arguments *a, layout_form *form, FILE *out, struct prcb_error *err)
+{
+    int code = a->symbols ? layout_symbols_load(a->symbols, &a->own, err) : 0;
+
+    if (!code)
+        code = form ? form(&a->request, out, err)
+                    : layout_symbols_list(&a->own, &a->request, out, err);
+    layout_symbols_free(&a->own);
+    return code;
+}
+
+/* The form that the words ask for, NULL: the list of a file of symbols; or a status. */
+static int choose_form(const struct arguments *a, layout_form **ret)
+{
+    const struct layout_request *r = &a->request;
+    layout_form *form = forms[a->form];
+
+    if (a->symbols && (a->form == FORM_ALL || a->form == FORM_ENCODE || a->form == FORM_DIFF))
+        return cli_usage_error(a->command, "--symbols has one version: no --diff, --all, --encode");
+    if (!r->structure && form != layout_all && form != layout_encode) {
+        if (form || (r->version && !a->symbols))
+            return cli_usage_error(a->command, "which structure?");
+        form = a->symbols ? NULL : layout_list;
+    } else if (!form) {
+        form = r->json ? layout_json : print_definition;
+    }
+    *ret = form;
+    return CLI_OK;
 }
 
 static int run(const struct cli_command *self, int argc, char **argv)
 {
-    struct arguments a = {.request = {.arch = PRCB_ARCH_X64, .note = note, .ctx = (void *)self}};
-    const struct layout_request *r = &a.request;
+    struct arguments a = {.request = {.arch = PRCB_ARCH_X64, .find = find, .note = note, .ctx = &a},
+                          .command = self};
     struct cli_parser parser = {
         .command = self, .argc = argc, .argv = argv, .take_word = take_structure};
     struct prcb_error err;
     struct output output;
-    layout_form *form;
+    layout_form *form = NULL;
     int status, code;
 
     if (cli_take_all(&parser, &a, &status))
         return status;
-    form = forms[a.form];
-    if (!r->structure && form != layout_all && form != layout_encode) {
-        if (form || r->version)
-            return cli_usage_error(self, "which structure?");
-        form = layout_list;
-    }
-    if (!form)
-        form = r->json ? layout_json : print_definition;
-    status = cli_open_output(self, NULL, &output);
+    status = choose_form(&a, &form);
+    if (status == CLI_OK)
+        status = cli_open_output(self, NULL, &output);
     if (status != CLI_OK)
         return status;
-    code = form(r, output.stream, &err);
+    code = show(&a, form, output.stream, &err);
     if (code == -ENODATA && form == layout_encode)
         status = cli_usage_error(self, "%s", err.text);
     else if (code)
@@ -298,11 +339,12 @@ const struct cli_command cmd_layout = {
         "Prints the definition of a structure as one version of Windows has it. Without\n"
         "STRUCT it lists structures and versions. What was assumed to find a version\n"
         "(a build between two known ones, the last known revision) is printed on\n"
-        "standard error.",
+        "standard error. With --symbols, those of a kernel's own symbol file.",
     .options = options,
     .examples = "  prcb layout PROCESSOR_POWER_STATE --version \"Windows 11 22H2\"\n"
                 "  prcb layout PROCESSOR_POWER_STATE --arch x86 --diff 6.1 6.2\n"
                 "  prcb layout KPRCB --version 10.0.19041.2130 -j\n"
-                "  prcb layout PROCESSOR_POWER_STATE --version 6.1 --decode dump --offset 0x4800\n",
+                "  prcb layout PROCESSOR_POWER_STATE --version 6.1 --decode dump --offset 0x4800\n"
+                "  prcb layout --symbols ntkrnlmp.pdb --version 10.0.26200.1742\n",
     .run = run,
 };

@@ -15,6 +15,7 @@
 #include "cpu_json.h"
 #include "cpu_report.h"
 #include "cpu_samples.h"
+#include "layout_symbols.h"
 #include "power_image.h"
 #include "power_state.h"
 #include "output.h"
@@ -108,8 +109,10 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
 static int find_layout(struct run *run)
 {
     struct prcb_error err;
-    int result = prcb_layout_find(STRUCTURE, run->version, run->arch, &run->layout, &err);
+    int result = layout_saved_find(NULL, STRUCTURE, run->version, run->arch, &run->layout, &err);
 
+    if (result == -ENOENT)
+        result = prcb_layout_find(STRUCTURE, run->version, run->arch, &run->layout, &err);
     if (result == -ENOENT && !run->arch_given &&
         !prcb_layout_find(STRUCTURE, run->version, PRCB_ARCH_X86, &run->layout, NULL))
         result = 0;

@@ -125,8 +125,10 @@ static void fill_layout(struct prcb_dump *d)
         d->info.layout = d->kprcb.version;
         d->info.layout_found = PRCB_DUMP_BY_CATALOG;
     }
-    if (symbols_have(d, "KPRCB"))
+    if (symbols_have(d, "KPRCB")) {
         d->info.layout_found = PRCB_DUMP_BY_SYMBOLS;
+        d->info.symbols = d->options.symbol_name;
+    }
 }
 
 /* True where a container that keeps memory has nothing behind the header, or too little to load
@@ -164,6 +166,19 @@ static int load(struct prcb_dump *d, struct prcb_error *err)
     return 0;
 }
 
+static void find_kernel_pdb(struct prcb_dump *d)
+{
+    char guid[GUID_TEXT];
+
+    codeview_find(d, d->kdbg.kernel_base, &d->codeview);
+    if (!d->codeview.is_known)
+        return;
+    codeview_guid_text(d->codeview.guid, d->codeview.age, guid, sizeof(guid));
+    snprintf(d->kernel_pdb, sizeof(d->kernel_pdb), "%s/%s/%s", d->codeview.name, guid,
+             d->codeview.name);
+    d->info.kernel_pdb = d->kernel_pdb;
+}
+
 static int find_all(struct prcb_dump *d, struct prcb_error *err)
 {
     int code = 0;
@@ -177,6 +192,7 @@ static int find_all(struct prcb_dump *d, struct prcb_error *err)
         code = kdbg_find(d, err);
     if (code)
         return code;
+    find_kernel_pdb(d);
     /* Before anything asks for the size of a structure, for the symbols would answer. */
     if (versions_check_symbols(d))
         return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);

@@ -177,6 +177,15 @@ struct culprit {
     uint32_t frames, of_frames;  /* addresses on the stack: its own, and all; 0: no stack */
 };
 
+/* The symbol file that the kernel's image names. */
+#define GUID_TEXT 48
+struct codeview {
+    bool is_known;
+    uint8_t guid[16];
+    uint32_t age;
+    char name[64]; /* printable ASCII; "" if it has none */
+};
+
 struct prcb_dump {
     struct dump_file file;
     char *name;
@@ -187,6 +196,8 @@ struct prcb_dump {
     struct memory memory;
     struct triage triage;
     struct kdbg kdbg;
+    struct codeview codeview;
+    char kernel_pdb[192]; /* info.kernel_pdb */
     struct source *sources;
     size_t source_count;
     /* versions of the catalog in play: ids */
@@ -215,6 +226,10 @@ struct prcb_dump {
 
 /* kdbg.c */
 int kdbg_find(struct prcb_dump *d, struct prcb_error *err);
+/* codeview.c: the symbol file of the image at an address; leaves ret alone if there is none. */
+void codeview_find(const struct prcb_dump *d, uint64_t base, struct codeview *ret);
+/* GUID and age as one word, as servers of symbols have it. */
+void codeview_guid_text(const uint8_t guid[16], uint32_t age, char *ret, size_t size);
 /* sources.c: fills sources. */
 int sources_find(struct prcb_dump *d, struct prcb_error *err);
 /* versions.c: fills versions, the views and the place of the power state. */

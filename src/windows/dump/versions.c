@@ -420,6 +420,29 @@ static int check_ticks(struct prcb_dump *d)
                      wrong, held, (unsigned long long)(most - TICK_SLACK));
 }
 
+/* Where both are known, the GUID decides. The age counts changes of a file, which leave its types
+ * alone, and makers of symbol tables take it from one of two places: a difference is said. */
+static int check_guid(struct prcb_dump *d)
+{
+    bool same = !memcmp(d->codeview.guid, d->options.symbol_guid, sizeof(d->codeview.guid));
+    char own[GUID_TEXT], theirs[GUID_TEXT];
+
+    codeview_guid_text(d->codeview.guid, d->codeview.age, own, sizeof(own));
+    codeview_guid_text(d->options.symbol_guid, d->options.symbol_age, theirs, sizeof(theirs));
+    if (!strcmp(own, theirs))
+        return 0;
+    if (same)
+        return dump_note(d,
+                         "the symbol file has the kernel's GUID, and another age (%u, the kernel "
+                         "%u): it is used",
+                         d->options.symbol_age, d->codeview.age);
+    d->options.symbol_count = 0;
+    return dump_note(d,
+                     "the symbol file is another kernel's and is not used: its GUID and age are "
+                     "%s, the dump's kernel has %s",
+                     theirs, own);
+}
+
 int versions_check_symbols(struct prcb_dump *d)
 {
     uint32_t size = symbols_size(d, "KPRCB");
@@ -428,6 +451,11 @@ int versions_check_symbols(struct prcb_dump *d)
 
     if (!d->options.symbol_count)
         return 0;
+    if (d->options.symbol_guid && d->codeview.is_known) {
+        code = check_guid(d);
+        if (code || !d->options.symbol_count)
+            return code;
+    }
     d->kprcb = (struct view){.name = "KPRCB", .dump = d};
     view_find(&d->kprcb, "VendorString", &vendor);
     if ((!size || !d->kdbg.prcb_size || size == d->kdbg.prcb_size) &&

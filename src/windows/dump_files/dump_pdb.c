@@ -2,8 +2,9 @@
  *
  * prcb dump --symbols: a program database (PDB) of an NT kernel. Its types are made into the JSON
  * form that dump_symbols.c reads (ISF), as far as the wanted structures reach by value. Of the file
- * the container (MSF 7.00) and the type stream (TPI, stream 2) are read, nothing else: no names of
- * functions, no lines. The file is not trusted: each block, size, index and length is checked.
+ * the container (MSF 7.00), the type stream (TPI, stream 2) and what tells whose it is are read,
+ * nothing else: no names of functions, no lines. The file is not trusted: each block, size, index
+ * and length is checked.
  */
 #include "array.h"
 #include "dump_files.h"
@@ -18,7 +19,9 @@
 
 #define MAGIC        "Microsoft C/C++ MSF 7.00\r\n\032DS\0\0\0"
 #define MAGIC_LENGTH 32
+#define INFO_STREAM  1
 #define TPI_STREAM   2
+#define DBI_STREAM   3
 #define FIRST_TYPE   0x1000u
 #define TYPES_MOST   (1u << 20)
 #define FIELDS_MOST  65536u /* of one structure: a field list may go on in others */
@@ -57,6 +60,10 @@ struct pdb {
     uint32_t block_size;
     uint8_t *tpi; /* the stream in one piece */
     size_t tpi_size;
+    bool has_identity;
+    uint8_t guid[16];
+    uint32_t age;
+    uint16_t machine;
     struct span *types; /* of type FIRST_TYPE + i: kind and what follows */
     uint32_t type_count;
     struct definition {
@@ -171,29 +178,51 @@ static size_t blocks_of(const struct pdb *p, size_t size)
     return (size + p->block_size - 1) / p->block_size;
 }
 
-/* Finds stream 2 in the directory: counts, sizes, then the block numbers of each stream. */
-static int find_tpi(struct pdb *p, const uint8_t *directory, size_t length)
+/* Finds a stream in the directory (counts, sizes, then the block numbers of each), and gathers its
+ * first bytes, at most `most`. */
+static int find_stream(const struct pdb *p, struct span directory, uint32_t wanted, size_t most,
+                       uint8_t **ret, size_t *ret_size)
 {
-    struct span s = {directory, directory + length, false};
+    struct span s = directory;
     uint32_t count = (uint32_t)take(&s, 4), size = 0;
     uint64_t skip = 0, room;
 
-    if (s.is_bad || count <= TPI_STREAM || count > length / 4)
+    if (s.is_bad || count <= wanted || count > (size_t)(s.end - directory.at) / 4)
         return damaged(p, "it has no type stream");
     for (uint32_t i = 0; i < count; i++) {
         uint32_t n = (uint32_t)take(&s, 4);
 
         n = n == UINT32_MAX ? 0 : n;
-        if (i < TPI_STREAM)
+        if (i < wanted)
             skip += blocks_of(p, n);
-        else if (i == TPI_STREAM)
+        else if (i == wanted)
             size = n;
     }
     room = (uint64_t)(s.end - s.at) / 4;
     if (s.is_bad || size > p->size || skip > room || blocks_of(p, size) > room - skip)
         return damaged(p, "its directory is cut short");
-    p->tpi_size = size;
-    return gather(p, s.at + 4 * skip, size, &p->tpi);
+    *ret_size = size < most ? size : most;
+    return gather(p, s.at + 4 * skip, *ret_size, ret);
+}
+
+/* Which kernel's it is: GUID and age as the linker left them in the image. Streams that are not
+ * there, or are short, leave it unknown. */
+static void find_identity(struct pdb *p, struct span directory)
+{
+    const struct pdb quiet = {.bytes = p->bytes, .size = p->size, .block_size = p->block_size};
+    uint8_t *info = NULL, *dbi = NULL;
+    size_t info_size = 0, dbi_size = 0;
+
+    if (!find_stream(&quiet, directory, INFO_STREAM, 0x1c, &info, &info_size) &&
+        info_size == 0x1c && !find_stream(&quiet, directory, DBI_STREAM, 0x40, &dbi, &dbi_size) &&
+        dbi_size == 0x40) {
+        p->age = load32(dbi + 8);
+        p->machine = (uint16_t)load32(dbi + 0x3a);
+        memcpy(p->guid, info + 12, sizeof(p->guid));
+        p->has_identity = true;
+    }
+    free(info);
+    free(dbi);
 }
 
 static int open_container(struct pdb *p)
@@ -215,8 +244,13 @@ static int open_container(struct pdb *p)
     if ((uint64_t)map * p->block_size + 4 * blocks > p->size)
         return damaged(p, "the map of its directory lies past its end");
     code = gather(p, p->bytes + (uint64_t)map * p->block_size, length, &directory);
-    if (!code)
-        code = find_tpi(p, directory, length);
+    if (!code) {
+        const struct span streams = {directory, directory + length, false};
+
+        code = find_stream(p, streams, TPI_STREAM, SIZE_MAX, &p->tpi, &p->tpi_size);
+        if (!code)
+            find_identity(p, streams);
+    }
     free(directory);
     return code;
 }
@@ -614,6 +648,24 @@ bool dump_pdb_is(const uint8_t *bytes, size_t size)
     return size >= MAGIC_LENGTH && !memcmp(bytes, MAGIC, MAGIC_LENGTH);
 }
 
+/* "metadata", as volatility3 has it: the GUID in the order in which it is written. */
+static struct json_object *metadata_json(struct pdb *p)
+{
+    static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+    struct json_object *metadata = json_object_new_object(), *windows = json_object_new_object();
+    struct json_object *pdb = json_object_new_object();
+    char guid[33];
+
+    for (int i = 0; i < 16; i++)
+        snprintf(guid + 2 * i, 3, "%02X", p->guid[order[i]]);
+    json_doc_put_text(&p->doc, pdb, "GUID", guid);
+    json_doc_put_number(&p->doc, pdb, "age", p->age);
+    json_doc_put_number(&p->doc, pdb, "machine_type", p->machine);
+    json_doc_put(&p->doc, windows, "pdb", pdb);
+    json_doc_put(&p->doc, metadata, "windows", windows);
+    return metadata;
+}
+
 static int make_document(struct pdb *p, const char *const *wanted, unsigned int nth,
                          struct json_object **ret)
 {
@@ -627,6 +679,8 @@ static int make_document(struct pdb *p, const char *const *wanted, unsigned int 
     p->user = json_object_new_object();
     p->base = json_object_new_object();
     p->enums = json_object_new_object();
+    if (p->has_identity)
+        json_doc_put(&p->doc, top, "metadata", metadata_json(p));
     json_doc_put(&p->doc, top, "user_types", p->user);
     json_doc_put(&p->doc, top, "base_types", p->base);
     json_doc_put(&p->doc, top, "enums", p->enums);

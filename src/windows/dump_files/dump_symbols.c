@@ -172,6 +172,8 @@ static void add_field(struct loader *l, const char *prefix, const char *name,
         add_fields(l, get_text(type, "name"), prefix, offset, depth + 1);
         return;
     }
+    while (!strcmp(get_text(inner, "kind"), "array") && get(inner, "subtype"))
+        inner = get(inner, "subtype");
     add_row(l, &row, path, row.is_pointer ? "pointer" : bare(get_text(inner, "name")));
     if (is_structure(type)) {
         strcat(path, ".");
@@ -207,7 +209,7 @@ static int compare_rows(const void *a, const void *b)
 }
 
 /* The structures that can be shown, and those that threads and DPCs are found by. */
-static const char *wanted_at(unsigned int index)
+const char *dump_symbols_wanted(unsigned int index)
 {
     static const char *const others[] = {"ETHREAD", "EPROCESS", "KDPC"};
     unsigned int shown = 0;
@@ -227,7 +229,7 @@ static int load_structures(struct json_object *root, const char *path, struct du
         false};
     const char *name;
 
-    for (unsigned int i = 0; (name = wanted_at(i)); i++) {
+    for (unsigned int i = 0; (name = dump_symbols_wanted(i)); i++) {
         char underscored[64];
         struct json_object *type;
         struct prcb_dump_symbol size = {0};
@@ -289,8 +291,8 @@ static int parse(const char *path, int fd, unsigned int nth, struct json_object 
     bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
         return prcb_fail(err, -errno, "%s: cannot map the file: %s", path, strerror(errno));
-    for (unsigned int i = 0; i < WANTED_MOST - 1 && wanted_at(i); i++)
-        wanted[i] = wanted_at(i);
+    for (unsigned int i = 0; i < WANTED_MOST - 1 && dump_symbols_wanted(i); i++)
+        wanted[i] = dump_symbols_wanted(i);
     if (dump_pdb_is(bytes, (size_t)st.st_size))
         code = dump_pdb_read(bytes, (size_t)st.st_size, path, wanted, nth, ret, err);
     else if (nth)
@@ -310,6 +312,39 @@ static void free_table(struct dump_symbols *symbols)
     }
     free(symbols->rows);
     free(symbols->path);
+    json_object_put(symbols->document);
+}
+
+/* "3844DBB920174967BE7AA4A2C20430FA" into the bytes that an image has: three numbers, then eight
+ * bytes. */
+static bool take_guid(const char *text, uint8_t ret[16])
+{
+    static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+
+    if (strlen(text) != 32 || strspn(text, "0123456789abcdefABCDEF") != 32)
+        return false;
+    for (int i = 0; i < 16; i++) {
+        char digits[3] = {text[2 * i], text[2 * i + 1], 0};
+
+        ret[order[i]] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    return true;
+}
+
+static void find_identity(struct json_object *root, struct dump_symbols *ret)
+{
+    struct json_object *pdb = get(get(get(root, "metadata"), "windows"), "pdb");
+    uint32_t machine = get_number(pdb, "machine_type");
+    uint32_t pointer = get_number(get(get(root, "base_types"), "pointer"), "size");
+
+    ret->has_guid = take_guid(get_text(pdb, "GUID"), ret->guid);
+    ret->age = get_number(pdb, "age");
+    ret->machine = machine == 0x14c    ? "x86"
+                   : machine == 0x8664 ? "x64"
+                   : machine == 0xaa64 ? "arm64"
+                   : pointer == 4      ? "x86"
+                   : pointer == 8      ? "x64"
+                                       : NULL;
 }
 
 /* A table of the nth KPRCB. */
@@ -324,6 +359,8 @@ static int load_nth(const char *path, int fd, unsigned int nth, struct dump_tabl
         return code;
     table.path = strdup(path);
     code = load_structures(root, path, &table, err);
+    find_identity(root, &table);
+    table.document = ret->keeps_documents ? json_object_get(root) : NULL;
     json_object_put(root);
     if (!code && (!table.path || array_append(ret->tables, ret->count, table)))
         code = prcb_fail(err, -ENOMEM, "%s: out of memory", path);
@@ -333,6 +370,15 @@ static int load_nth(const char *path, int fd, unsigned int nth, struct dump_tabl
 }
 
 /* A table for each KPRCB in it: which is the dump's, its debugger data tell. */
+int dump_symbols_load_fd(int fd, const char *path, struct dump_tables *ret, struct prcb_error *err)
+{
+    int code = load_nth(path, fd, 0, ret, err);
+
+    for (unsigned int nth = 1; !code && nth < KPRCBS_MOST; nth++)
+        code = load_nth(path, fd, nth, ret, err);
+    return code == -ENOENT ? 0 : code;
+}
+
 static int load_file(const char *path, uint64_t limit, struct dump_tables *ret,
                      struct prcb_error *err)
 {
@@ -340,11 +386,9 @@ static int load_file(const char *path, uint64_t limit, struct dump_tables *ret,
 
     if (code)
         return code;
-    code = load_nth(path, fd, 0, ret, err);
-    for (unsigned int nth = 1; !code && nth < KPRCBS_MOST; nth++)
-        code = load_nth(path, fd, nth, ret, err);
+    code = dump_symbols_load_fd(fd, path, ret, err);
     close(fd);
-    return code == -ENOENT ? 0 : code;
+    return code;
 }
 
 /* Leaves out PDBs that have no KPRCB, which are other modules', and damaged ones, as long as one

@@ -4,6 +4,7 @@
  * structures below it, and the flat list of leaves.
  */
 #include "layout.h"
+#include "array.h"
 #include "error.h"
 #include "near.h"
 #include "sized.h"
@@ -272,12 +273,14 @@ static void add_leaves(struct leaf_pass *pass)
     }
 }
 
-static int build_leaves(struct prcb_layout *l, struct prcb_error *err)
+static int build_leaves(struct prcb_layout *l, size_t most, struct prcb_error *err)
 {
     struct leaf_pass pass = {.l = l};
     struct prcb_layout_field *leaves;
 
     add_leaves(&pass);
+    if (pass.count > most)
+        return prcb_fail(err, -E2BIG, "%s: more than %zu values", l->type->name, most);
     leaves = calloc(pass.count + 1, sizeof(leaves[0]));
     l->leaf_names = malloc(pass.bytes + 1);
     if (!leaves || !l->leaf_names) {
@@ -288,6 +291,55 @@ static int build_leaves(struct prcb_layout *l, struct prcb_error *err)
     add_leaves(&pass);
     l->leaf_count = pass.count;
     return 0;
+}
+
+/* Of rows that nobody put in order: offset, then the longer first, an inline one before its own. */
+static int compare_members(const void *a, const void *b)
+{
+    const struct prcb_layout_field *x = a, *y = b;
+
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    if (x->bit_first != y->bit_first && x->bit_width && y->bit_width)
+        return x->bit_first < y->bit_first ? -1 : 1;
+    if (x->is_inner != y->is_inner)
+        return x->is_inner ? 1 : -1;
+    if (x->size != y->size)
+        return x->size > y->size ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* Members of an inline structure share bytes: it is a union. */
+static bool is_inline_union(const struct prcb_layout *l, size_t outer)
+{
+    const struct prcb_layout_field *last = NULL;
+
+    for (size_t i = outer + 1; i < l->member_count && l->members[i].is_inner; i++) {
+        const struct prcb_layout_field *f = &l->members[i];
+
+        if (last && f->offset < last->offset + last->size &&
+            !(f->bit_width && last->bit_width && f->offset == last->offset))
+            return true;
+        last = f;
+    }
+    return false;
+}
+
+int layout_finish(struct prcb_layout *l, size_t most, struct prcb_error *err)
+{
+    array_sort(l->members, l->member_count, compare_members);
+    for (size_t i = 0; i < l->member_count; i++)
+        if (l->members[i].kind == PRCB_LAYOUT_INLINE && is_inline_union(l, i))
+            l->members[i].type = "UNION";
+    for (size_t i = 0; i < l->member_count; i++) {
+        struct prcb_layout_field *f = &l->members[i];
+        const struct prcb_layout_field *next = f + 1;
+
+        if (i + 1 < l->member_count && f->offset + f->size > next->offset &&
+            !(f->bit_width && next->bit_width && f->offset == next->offset))
+            f->in_union = true;
+    }
+    return build_leaves(l, most, err);
 }
 
 /* ---- finding ---- */
@@ -301,6 +353,9 @@ void prcb_layout_close(struct prcb_layout *l)
     free(l->members);
     free(l->leaves);
     free(l->leaf_names);
+    if (l->own)
+        free(l->own->texts);
+    free(l->own);
     free(l);
 }
 
@@ -341,7 +396,7 @@ static int build(const struct type_row *type, const struct wanted *wanted, unsig
     grade(l, wanted->assumed);
     r = build_members(l, wanted, depth, err);
     if (!r)
-        r = build_leaves(l, err);
+        r = build_leaves(l, SIZE_MAX, err);
     if (r) {
         prcb_layout_close(l);
         return r;
@@ -443,7 +498,22 @@ const char *prcb_layout_name(const struct prcb_layout *layout)
 
 void prcb_layout_version(const struct prcb_layout *layout, struct prcb_layout_version *ret)
 {
-    prcb_layout_version_at(layout->version, ret);
+    struct prcb_layout_version version = {.size = sizeof(version)};
+    const struct version_row *row = layout_version_row(layout);
+
+    prcb_layout_version_at(layout->version, &version);
+    if (layout->own) {
+        version.name = row->name;
+        version.key = row->key;
+        version.release = row->release;
+        version.major = row->major;
+        version.minor = row->minor;
+        version.build = row->build;
+        version.revision = row->revision;
+        version.x86 = row->archs & ARCH_X86;
+        version.x64 = row->archs & ARCH_X64;
+    }
+    sized_hand_out(&version, sizeof(version), ret);
 }
 
 enum prcb_arch prcb_layout_arch(const struct prcb_layout *layout)

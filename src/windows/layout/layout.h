@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The inside of struct prcb_layout, for the files of src/windows/layout. Built by layout.c, never
- * changed after.
+ * The inside of struct prcb_layout, for the files of src/windows/layout. Built by layout.c or
+ * own.c, never changed after.
  */
 #ifndef PRCB_LAYOUT_INSIDE_H
 #define PRCB_LAYOUT_INSIDE_H
 
 #include "catalog.h"
 
+/* What a layout that is not the catalog's has instead of rows there. */
+struct layout_own {
+    struct type_row type;
+    struct size_row size;
+    struct version_row version;
+    char *texts; /* of the outermost: all names in it */
+};
+
 struct prcb_layout {
+    struct layout_own *own; /* NULL: the catalog's */
     const struct type_row *type;
     const struct size_row *size;
     enum grade grade;
@@ -39,6 +48,17 @@ static inline bool layout_row_applies(const struct member_row *row, unsigned int
 {
     return row->first <= version && version <= row->last && row->offset[arch] != NO_OFFSET;
 }
+
+static inline const struct version_row *layout_version_row(const struct prcb_layout *l)
+{
+    return l->own ? &l->own->version : &catalog_versions[l->version];
+}
+
+/* "10.0.18362.295": how many numbers, 0 if the text is anything else. */
+size_t layout_parse_numbers(const char *text, uint32_t ret[4]);
+
+/* Sorts the members and lists the leaves: -E2BIG if there are more than `most`. */
+int layout_finish(struct prcb_layout *l, size_t most, struct prcb_error *err);
 
 static inline uint32_t layout_element_size(const struct prcb_layout_field *f)
 {

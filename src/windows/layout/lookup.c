@@ -102,12 +102,12 @@ static int fail_no_member(const struct prcb_layout *l, const char *path, const c
     for (const struct member_row *row = l->type->members; row->name; row++)
         if (!strcmp(row->name, wanted) && !layout_row_applies(row, l->version, l->arch))
             return prcb_fail(err, -ENOENT, "%s: not in %s (%s); other versions of %s have it",
-                             whole, catalog_versions[l->version].name, prcb_arch_name(l->arch),
+                             whole, layout_version_row(l)->name, prcb_arch_name(l->arch),
                              l->type->name);
     for (size_t i = 0; i < l->member_count; i++)
         near_offer(&near, wanted, l->members[i].name);
     return prcb_fail(err, -ENOENT, "%s: %s has no such member in %s (%s)%s", whole, l->type->name,
-                     catalog_versions[l->version].name, prcb_arch_name(l->arch),
+                     layout_version_row(l)->name, prcb_arch_name(l->arch),
                      near_text(&near, text, sizeof(text)));
 }
 

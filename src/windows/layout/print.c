@@ -37,7 +37,7 @@ static void indent(const struct printer *p)
 static void print_version_suffix(const struct printer *p)
 {
     fputc('_', p->out);
-    for (const char *c = catalog_versions[p->l->version].name; *c; c++)
+    for (const char *c = layout_version_row(p->l)->name; *c; c++)
         fputc(isalnum((unsigned char)*c) ? *c : '_', p->out);
     fprintf(p->out, "_%s", prcb_arch_name(p->l->arch));
 }
@@ -106,7 +106,10 @@ static void print_native(const struct printer *p, const struct prcb_layout_field
 
     fprintf(p->out, "/* 0x%03X */ %s%s %s%s%s", f->offset, is_pointer ? "" : word, f->type,
             is_pointer ? "*" : "", is_pointer ? word : "", last_name(f));
-    print_dimensions(p, f);
+    if (p->l->own && f->kind == PRCB_LAYOUT_OPAQUE)
+        fprintf(p->out, "[%u]", f->size);
+    else
+        print_dimensions(p, f);
     fprintf(p->out, p->l->unread || strcmp(f->source, "inferred") ? ";\n" : "; /* inferred */\n");
 }
 
@@ -312,7 +315,7 @@ static void print_body(struct printer *p)
 static void print_title(const struct printer *p)
 {
     const struct prcb_layout *l = p->l;
-    const struct version_row *v = &catalog_versions[l->version];
+    const struct version_row *v = layout_version_row(l);
 
     fprintf(p->out, "/* %s, %s (%s), %s: 0x%X bytes%s. Source: %s. */\n", l->type->name, v->name,
             v->release, prcb_arch_name(l->arch), l->size->size,

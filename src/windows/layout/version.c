@@ -169,8 +169,7 @@ static const struct version_name *find_name(const struct words *w)
 
 /* ---- numbers ---- */
 
-/* "10.0.18362.295": how many numbers, 0 if the text is anything else. */
-static size_t parse_numbers(const char *text, uint32_t ret[4])
+size_t layout_parse_numbers(const char *text, uint32_t ret[4])
 {
     size_t count = 0;
     const char *p = text;
@@ -212,7 +211,7 @@ static bool build_alone(uint32_t build, uint32_t *ret_major, uint32_t *ret_minor
 static bool parse_build(const char *text, struct wanted *ret)
 {
     uint32_t n[4] = {0};
-    size_t count = parse_numbers(text, n);
+    size_t count = layout_parse_numbers(text, n);
     struct wanted w = {0};
 
     if (count == 0)

@@ -416,6 +416,8 @@ static void put_info(struct json_stream *w, const struct prcb_dump *d, const cha
     json_stream_number(w, "build", info->build);
     json_stream_text(w, "release", info->release);
     json_stream_text(w, "layout", info->layout);
+    json_stream_text(w, "symbols", info->symbols);
+    json_stream_text(w, "kernel_pdb", info->kernel_pdb);
     put_bugcheck(w, d);
     put_exception(w, d);
     put_verdict(w, d);

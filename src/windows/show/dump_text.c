@@ -193,6 +193,11 @@ static void print_layout(FILE *out, const struct prcb_dump *d)
             info->layout_found == PRCB_DUMP_BY_SYMBOLS ? "by symbols"
             : info->layout                             ? info->layout
                                                        : "not known");
+    if (info->symbols) {
+        fputs(" (", out);
+        text_print(out, TEXT_ESCAPES, info->symbols);
+        putc(')', out);
+    }
     if (confirmed)
         fprintf(out, "; PowerState found by %s, landmark holds in %zu of %zu",
                 prcb_dump_found_name(prcb_dump_processor(d, 0)->power_found), confirmed, held);
@@ -240,6 +245,8 @@ static void print_header(FILE *out, const struct prcb_dump *d, const char *path)
         fprintf(out, "crashed     %s UTC\n", time);
     }
     print_processors(out, d);
+    if (info->kernel_pdb)
+        fprintf(out, "symbols     %s\n", info->kernel_pdb);
     print_layout(out, d);
     fprintf(out, "tick        %g ms", info->time_increment / 1e4);
     print_assumed(out, info->time_increment_source, "--time-increment");

@@ -242,6 +242,49 @@ static void diff_text(const struct prcb_layout *from, const struct prcb_layout *
     each_change(&(struct pair){from, to, "", 0, 0, print_change, out});
 }
 
+/* Differences between the catalog and a kernel's symbols. */
+struct differences {
+    bool is_partial; /* of the catalog's structure some members are listed */
+    size_t count;
+    change_fn fn; /* NULL: they are counted */
+    void *context;
+};
+
+static void tell_difference(const struct change *c, void *context)
+{
+    struct differences *d = context;
+
+    if (!strcmp(c->kind, "retyped") || (d->is_partial && !strcmp(c->kind, "added")))
+        return;
+    d->count++;
+    if (d->fn)
+        d->fn(c, d->context);
+}
+
+static size_t each_difference(const struct prcb_layout *catalog, const struct prcb_layout *symbols,
+                              change_fn fn, void *context)
+{
+    struct differences d = {prcb_layout_is_partial(catalog), 0, fn, context};
+
+    each_change(&(struct pair){catalog, symbols, "", 0, 0, tell_difference, &d});
+    return d.count + (prcb_layout_size(catalog) != prcb_layout_size(symbols));
+}
+
+size_t layout_tell_differences(const struct prcb_layout *catalog, const struct prcb_layout *symbols,
+                               FILE *out)
+{
+    return each_difference(catalog, symbols, out ? print_change : NULL, out);
+}
+
+json_object *layout_differences_json(struct json_doc *b, const struct prcb_layout *catalog,
+                                     const struct prcb_layout *symbols)
+{
+    struct changes changes = {b, json_object_new_array()};
+
+    each_difference(catalog, symbols, add_change, &changes);
+    return changes.array;
+}
+
 int layout_diff(const struct layout_request *r, FILE *out, struct prcb_error *err)
 {
     struct layout_request request = *r;

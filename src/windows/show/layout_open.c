@@ -86,8 +86,15 @@ static struct prcb_layout *find_newest(const struct layout_request *r)
 static int find_version(const struct layout_request *r, const char *version,
                         struct prcb_layout **ret, struct prcb_error *err)
 {
-    int result = prcb_layout_find(r->structure, version, r->arch, ret, err);
+    int result = -ENOENT;
 
+    if (r->find)
+        result = r->find(r->ctx, r->structure, version, r->arch, ret, err);
+    if (r->find && result == -ENOENT && !r->arch_given)
+        result = r->find(r->ctx, r->structure, version, PRCB_ARCH_X86, ret, err);
+    if (result != -ENOENT || !version)
+        return result;
+    result = prcb_layout_find(r->structure, version, r->arch, ret, err);
     if (result == -ENOENT && !r->arch_given &&
         !prcb_layout_find(r->structure, version, PRCB_ARCH_X86, ret, NULL))
         return 0;
@@ -98,9 +105,16 @@ int layout_open(const struct layout_request *r, const char *version, struct prcb
                 struct prcb_error *err)
 {
     struct prcb_layout_version newest = {.size = sizeof(newest)};
-    struct prcb_layout *l = version ? NULL : find_newest(r);
+    struct prcb_layout *l = NULL;
     int code;
 
+    if (!version && r->find) {
+        code = find_version(r, NULL, ret, err);
+        if (code != -ENOENT)
+            return code;
+    }
+    if (!version)
+        l = find_newest(r);
     if (!version && !l) { /* no version has it: the words of the newest will do */
         prcb_layout_version_at(layout_version_count() - 1, &newest);
         version = newest.name;

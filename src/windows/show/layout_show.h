@@ -26,6 +26,10 @@ struct layout_request {
     const char *file;   /* to decode or encode; "-": standard input */
     const char *output; /* to encode into; NULL: the stream */
     uint64_t offset;
+    /* Layouts that are not the catalog's, asked first; version NULL: any. -ENOENT: it has none.
+     * NULL: there are none. */
+    int (*find)(void *ctx, const char *structure, const char *version, enum prcb_arch arch,
+                struct prcb_layout **ret, struct prcb_error *err);
     void (*note)(void *ctx, const char *text); /* what was assumed to find a layout */
     void *ctx;
 };
@@ -39,6 +43,14 @@ bool layout_version_has(unsigned int version, enum prcb_arch arch);
 unsigned int layout_version_count(void);
 /* "early 5.1", "6.1", "1809", "11 22H2": one name for all builds of a key. */
 const char *layout_version_label(unsigned int version, char *buffer, size_t size);
+
+/* What the symbols of a kernel say otherwise than the catalog, which need not list all members and
+ * names types its own way: how many changes, printed unless out is NULL. */
+size_t layout_tell_differences(const struct prcb_layout *catalog, const struct prcb_layout *symbols,
+                               FILE *out);
+/* The same as an array of JSON. */
+json_object *layout_differences_json(struct json_doc *b, const struct prcb_layout *catalog,
+                                     const struct prcb_layout *symbols);
 
 /* Reads a file or standard input, at most `limit` bytes from `offset`. The caller frees *ret. */
 int layout_read_file(const char *file, uint64_t offset, size_t limit, uint8_t **ret,
