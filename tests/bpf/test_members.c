@@ -376,6 +376,29 @@ static bool put_constant(const char *enumeration, const char *name, bool hidden)
     return false;
 }
 
+/* The same for a type's own name: a tracepoint's, or a function's that programs may call. */
+static bool put_type(const char *name, bool hidden)
+{
+    const struct btf_header *header = (const void *)types;
+    int id = btf__find_by_name(kernel, name);
+    const struct btf_type *type = id > 0 ? btf__type_by_id(kernel, (__u32)id) : NULL;
+    __u32 name_off;
+    size_t at;
+
+    if (!type)
+        return false;
+    name_off = hidden ? header->str_len - (__u32)sizeof(renamed) : type->name_off;
+    at = (size_t)((const uint8_t *)type - (const uint8_t *)btf__type_by_id(kernel, 1)) +
+         header->hdr_len + header->type_off + offsetof(struct btf_type, name_off);
+    assert_int_equal(pwrite(source_fd, &name_off, sizeof(name_off), (off_t)at), sizeof(name_off));
+    return true;
+}
+
+static bool is_type(const struct row *row)
+{
+    return !strcmp(row->structure, "type");
+}
+
 static bool is_constant(const struct row *row)
 {
     return btf__find_by_name_kind(kernel, row->structure, BTF_KIND_ENUM) > 0;
@@ -383,6 +406,8 @@ static bool is_constant(const struct row *row)
 
 static bool change(const struct row *row)
 {
+    if (is_type(row))
+        return put_type(row->member, true);
     if (is_constant(row))
         return put_constant(row->structure, row->member, true);
     return put_member(row->structure, row->member, row->type ? change_type : change_name,
@@ -391,7 +416,9 @@ static bool change(const struct row *row)
 
 static void change_back(const struct row *row)
 {
-    if (is_constant(row))
+    if (is_type(row))
+        put_type(row->member, false);
+    else if (is_constant(row))
         put_constant(row->structure, row->member, false);
     else
         put_member(row->structure, row->member, NULL, NULL);
@@ -693,11 +720,8 @@ static int count_switch(const struct prcb_switch *record, void *ctx)
     return 0;
 }
 
-static void sampler_of(const struct row *row)
+static void sampler_without(const struct row *row, bool is_needed)
 {
-    static const char *const needed[] = {"task_struct.__state", "task_struct.pid",
-                                         "task_struct.se",      "task_struct.tgid",
-                                         "task_struct.flags",   NULL};
     const struct prcb_sampler_options opts = {.size = sizeof(opts), .memory = 1 << 20};
     struct prcb_error err = {0};
     struct prcb_switches *switches;
@@ -711,7 +735,7 @@ static void sampler_of(const struct row *row)
     change_back(row);
     if (result)
         printf("    %s.%s as %s: %s\n", row->structure, row->member, as(row), err.text);
-    assert_int_equal(result, is_one_of(row, needed) ? -EOPNOTSUPP : 0);
+    assert_int_equal(result, is_needed ? -EOPNOTSUPP : 0);
     if (result)
         return;
     assert_int_equal(prcb_switches_open(s, 0, &switches, &err), 0);
@@ -719,6 +743,15 @@ static void sampler_of(const struct row *row)
     assert_int_equal(prcb_switches_read(switches, count_switch, &count, NULL), 0);
     assert_true(count);
     prcb_sampler_close(s);
+}
+
+static void sampler_of(const struct row *row)
+{
+    static const char *const needed[] = {"task_struct.__state", "task_struct.pid",
+                                         "task_struct.se",      "task_struct.tgid",
+                                         "task_struct.flags",   NULL};
+
+    sampler_without(row, is_one_of(row, needed));
 }
 
 static void samples(void **state)
@@ -729,32 +762,74 @@ static void samples(void **state)
         sampler_of(&typed_rows[i]);
 }
 
-/* Kernels before the release that brought a helper, a map or a type of programs. */
-static void helpers(void **state)
+static bool refuses(const struct kernel_feature *feature, unsigned programs, int result,
+                    const struct prcb_error *err)
 {
-    static const struct row rows[] = {
-        {"bpf_func_id", "BPF_FUNC_task_pt_regs", UNREGISTERED}, /* 5.15 */
-    };
-    static const struct row refused[] = {
-        {"bpf_map_type", "BPF_MAP_TYPE_TASK_STORAGE", REFUSED, "task storage"},
-        {"bpf_func_id", "BPF_FUNC_get_current_task_btf", REFUSED, "bpf_get_current_task_btf"},
-        {"bpf_prog_type", "BPF_PROG_TYPE_SYSCALL", REFUSED, "of type syscall"},
-    };
+    bool refused = feature->programs & programs;
+
+    if (refused && !strstr(err->text, feature->words))
+        print_error("%s: %s\n", feature->words, err->text);
+    assert_true(!refused || strstr(err->text, feature->words));
+    if (result != (refused ? -EOPNOTSUPP : 0))
+        print_error("without %s: %d %s\n%s\n", feature->words, result, err->text,
+                    prcb_load_log() ? prcb_load_log() : "");
+    assert_int_equal(result, refused ? -EOPNOTSUPP : 0);
+    return refused;
+}
+
+/* A kernel before the release that brought a helper, a map or a type of programs: each kind of
+ * programs that cannot do without is refused by its name, and each other does all that it did. */
+static void without_feature(const struct kernel_feature *feature)
+{
+    const struct row row = {feature->type, feature->name,
+                            feature->programs & KERNEL_FOR_ACCOUNTS      ? REFUSED
+                            : strcmp(feature->words, "bpf_task_pt_regs") ? NOTHING
+                                                                         : UNREGISTERED};
+    const struct prcb_processors_options processor_opts = {.size = sizeof(processor_opts),
+                                                           .tier = PRCB_TIER_BPF};
     const struct prcb_options opts = {.size = sizeof(opts), .tier = PRCB_TIER_BPF};
     struct prcb_error err = {0};
+    struct prcb_processors *v;
+    struct btf *without;
     struct prcb *p;
+
+    assert_true(change(&row));
+    if (row.cost == REFUSED)
+        refuses(feature, KERNEL_FOR_ACCOUNTS, prcb_open(&opts, &p, &err), &err);
+    if (feature->programs & KERNEL_FOR_PROCESSORS &&
+        !refuses(feature, KERNEL_FOR_PROCESSORS, prcb_processors_open(&processor_opts, &v, &err),
+                 &err))
+        prcb_processors_close(v);
+    without = btf__parse(source, NULL);
+    assert_non_null(without);
+    refuses(feature, KERNEL_FOR_CLIENTS, kernel_check(without, KERNEL_FOR_CLIENTS, &err), &err);
+    btf__free(without);
+    change_back(&row);
+    if (row.cost != REFUSED)
+        accounts_of(&row);
+    if (!(feature->programs & KERNEL_FOR_PROCESSORS))
+        processors_of(&row);
+    sampler_without(&row, feature->programs & KERNEL_FOR_SAMPLES);
+}
+
+static void features(void **state)
+{
+    static const struct row optional[] = {
+        {"type", "bpf_rdonly_cast", NOTHING}, /* 6.2 */
+        {"type", "btf_trace_contention_begin",
+         NOTHING}, /* 5.19: locks of the kernel are other causes */
+    };
 
     if (!kernel)
         skip();
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        accounts_of(&rows[i]);
-        sampler_of(&rows[i]);
+    for (const struct kernel_feature *each = kernel_features; each->type; each++) {
+        if (!strncmp(each->name, "BPF_", 4))
+            without_feature(each);
     }
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        assert_true(change(&refused[i]));
-        assert_int_equal(prcb_open(&opts, &p, &err), -EOPNOTSUPP);
-        change_back(&refused[i]);
-        assert_non_null(strstr(err.text, refused[i].type));
+    for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
+        accounts_of(&optional[i]);
+        processors_of(&optional[i]);
+        sampler_without(&optional[i], false);
     }
 }
 
@@ -832,7 +907,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_has_a_row), cmocka_unit_test(accounts),
-        cmocka_unit_test(helpers),        cmocka_unit_test(processors),
+        cmocka_unit_test(features),       cmocka_unit_test(processors),
         cmocka_unit_test(samples),        cmocka_unit_test(who_is_needed_by_prcbd),
     };
 

@@ -694,74 +694,27 @@ bool kernel_has_constant(const struct btf *btf, const char *type_name, const cha
     return !type;
 }
 
-/* What programs cannot do without, and the release that brought it. */
-struct need {
-    const char *type, *name; /* a constant of an enumeration or a member of a structure */
-    const char *words;
-    const char *release; /* NULL: it has been there for long */
-    unsigned programs;   /* KERNEL_FOR_ bits: which */
+#define ACCOUNTS   KERNEL_FOR_ACCOUNTS
+#define CLIENTS    KERNEL_FOR_CLIENTS
+#define PROCESSORS KERNEL_FOR_PROCESSORS
+#define SAMPLES    KERNEL_FOR_SAMPLES
+#define THREADS    (ACCOUNTS | CLIENTS)
+#define SWITCHES   (THREADS | SAMPLES)
+#define ALL        (SWITCHES | PROCESSORS)
+#define HELPER(name, release, programs, without)                                                   \
+    {"bpf_func_id", "BPF_FUNC_" #name, "bpf_" #name, release, programs},
+#define MAP(name, words, release, programs, without)                                               \
+    {"bpf_map_type", "BPF_MAP_TYPE_" #name, words, release, programs},
+#define PROGRAM(name, words, release, programs, without)                                           \
+    {"bpf_prog_type", "BPF_PROG_TYPE_" #name, words, release, programs},
+#define MEMBER(type, name, release, programs, without)                                             \
+    {#type, #name, #type "." #name, release, programs},
+#define OTHER(kind, name, release, without)
+const struct kernel_feature kernel_features[] = {
+#include "features.def"
+    {NULL, NULL, NULL, NULL, 0},
 };
-
-#define ALL      (KERNEL_FOR_ACCOUNTS | KERNEL_FOR_CLIENTS | KERNEL_FOR_PROCESSORS | KERNEL_FOR_SAMPLES)
-#define THREADS  (KERNEL_FOR_ACCOUNTS | KERNEL_FOR_CLIENTS)
-#define SWITCHES (THREADS | KERNEL_FOR_SAMPLES)
-
-static const struct need constants[] = {
-    {"bpf_map_type", "BPF_MAP_TYPE_TASK_STORAGE", "task storage for eBPF programs", "5.11", ALL},
-    {"bpf_func_id", "BPF_FUNC_get_current_task_btf", "bpf_get_current_task_btf", "5.11", ALL},
-    {"bpf_prog_type", "BPF_PROG_TYPE_SYSCALL", "eBPF programs of type syscall", "5.14", ALL},
-};
-
-/* clang-format off */
-#define MEMBER(type, name, release, programs) {#type, #name, #type "." #name, release, programs}
-static const struct need members[] = {
-    MEMBER(task_struct, __state, "5.14", SWITCHES),
-    MEMBER(task_struct, pid, NULL, ALL),
-    MEMBER(task_struct, se, NULL, ALL),
-    MEMBER(task_struct, tgid, NULL, SWITCHES),
-    MEMBER(task_struct, flags, NULL, SWITCHES),
-    MEMBER(task_struct, nvcsw, NULL, THREADS),
-    MEMBER(task_struct, nivcsw, NULL, THREADS),
-    MEMBER(task_struct, comm, NULL, THREADS),
-    MEMBER(task_struct, thread_pid, NULL, THREADS),
-    MEMBER(task_struct, group_leader, NULL, THREADS),
-    MEMBER(pid, level, NULL, THREADS),
-    MEMBER(pid, numbers, NULL, THREADS),
-    MEMBER(upid, nr, NULL, THREADS),
-    MEMBER(upid, ns, NULL, THREADS),
-    MEMBER(pid_namespace, ns, NULL, THREADS),
-    MEMBER(ns_common, inum, NULL, THREADS),
-    /* These tell who a client of prcbd's is, and whom it may profile. */
-    MEMBER(task_struct, real_cred, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(task_struct, start_boottime, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(task_struct, pid_links, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(task_struct, files, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(files_struct, fdt, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(fdtable, max_fds, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(fdtable, fd, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(file, f_inode, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(file, private_data, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(inode, i_mode, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(socket, sk, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(sock, sk_peer_cred, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(sock, sk_peer_pid, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(pid, tasks, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(hlist_head, first, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(cred, uid, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(cred, gid, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(cred, suid, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(cred, sgid, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(cred, euid, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(cred, egid, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(cred, cap_permitted, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(cred, user_ns, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(user_namespace, parent, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(user_namespace, owner, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(user_namespace, ns, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(bpf_map, id, NULL, KERNEL_FOR_CLIENTS),
-    MEMBER(bpf_map, name, NULL, KERNEL_FOR_CLIENTS),
-};
-/* clang-format on */
+#undef MEMBER
 
 static bool is_before(const char *release, const char *other)
 {
@@ -772,17 +725,17 @@ static bool is_before(const char *release, const char *other)
     return major < other_major || (major == other_major && minor < other_minor);
 }
 
-static int lacks(const struct need *need, struct prcb_error *err)
+static int lacks(const struct kernel_feature *need, struct prcb_error *err)
 {
     struct utsname kernel = {0};
 
     uname(&kernel);
-    if (need->release && is_before(kernel.release, need->release))
+    if (*need->release && is_before(kernel.release, need->release))
         return prcb_fail(err, -EOPNOTSUPP,
                          "Linux %s is too old for the eBPF programs: it has no %s, which came "
                          "with %s",
                          kernel.release, need->words, need->release);
-    return prcb_fail(err, -EOPNOTSUPP, "Linux %s has no %s, which the eBPF programs read",
+    return prcb_fail(err, -EOPNOTSUPP, "Linux %s has no %s, which the eBPF programs need",
                      kernel.release, need->words);
 }
 
@@ -796,21 +749,23 @@ static bool tells_dumpable(const struct btf *btf)
                      kernel_has_member(btf, "mm_struct", "flags");
 }
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+static bool has_feature(const struct btf *btf, const struct kernel_feature *feature)
+{
+    return strncmp(feature->type, "bpf_", 4) || strncmp(feature->name, "BPF_", 4)
+               ? kernel_has_member(btf, feature->type, feature->name)
+               : kernel_has_constant(btf, feature->type, feature->name);
+}
 
 int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_error *err)
 {
-    static const struct need on_cpu = MEMBER(task_struct, on_cpu, NULL, THREADS),
-                             dumpable = MEMBER(task_exec_state, dumpable, NULL, KERNEL_FOR_CLIENTS);
+    static const struct kernel_feature on_cpu = {"task_struct", "on_cpu", "task_struct.on_cpu", "",
+                                                 THREADS},
+                                       dumpable = {"task_exec_state", "dumpable",
+                                                   "task_exec_state.dumpable", "", CLIENTS};
 
-    for (size_t i = 0; i < COUNT(constants); i++) {
-        if (!kernel_has_constant(btf, constants[i].type, constants[i].name))
-            return lacks(&constants[i], err);
-    }
-    for (size_t i = 0; i < COUNT(members); i++) {
-        if (members[i].programs & programs &&
-            !kernel_has_member(btf, members[i].type, members[i].name))
-            return lacks(&members[i], err);
+    for (const struct kernel_feature *each = kernel_features; each->type; each++) {
+        if (each->programs & programs && !has_feature(btf, each))
+            return lacks(each, err);
     }
     /* Kernels for one processor do not have this member before 6.17. */
     if (on_cpu.programs & programs && libbpf_num_possible_cpus() > 1 &&

@@ -73,6 +73,16 @@ enum kernel_for {
     KERNEL_FOR_PROCESSORS = 4,
     KERNEL_FOR_SAMPLES = 8,
 };
+/* What programs use of the kernel, by the rows of features.def: constants of its enumerations of
+ * helpers, maps and programs, and members of its structures. Ends with a row without a type. */
+struct kernel_feature {
+    const char *type, *name;
+    const char *words;   /* what it is called in a message */
+    const char *release; /* that brought it; "": it has been there for long */
+    unsigned programs;   /* KERNEL_FOR_ bits: those that cannot do without */
+};
+extern const struct kernel_feature kernel_features[];
+
 /* Returns -EOPNOTSUPP if the kernel lacks what these programs cannot do without; the text names
  * it. What else they read is a feature each: they look for it by themselves
  * (src/kernel/bpf/kernel.bpf.h). */
