@@ -404,6 +404,14 @@ class Entrances(unittest.TestCase):
             for path in re.findall(r"\]\(([\w./-]+)\)", text):
                 self.assertTrue((ROOT / name).parent.joinpath(path).exists(), f"{name}: {path}")
 
+    def test_every_alert_has_a_page_that_names_it(self):
+        alerts = re.findall(r"- alert: (\w+)\n(?:(?!- alert).*\n)*?.*runbook: (docs/[\w-]+\.md)",
+                            read("examples/prometheus/prcb-rules.yml"))
+        self.assertEqual(len(alerts), read("examples/prometheus/prcb-rules.yml").count("- alert:"))
+        for name, page in alerts:
+            self.assertIn(f"`{name}`", read(page))
+        self.assertIn("README.md docs", read("packaging/debian/rules"), "packages have the pages")
+
     def test_pages_that_are_referred_to_exist(self):
         pages = {path.name[:-4] for path in (ROOT / "man").glob("*.scd")}
         ours = re.compile(r"prcb|libprcb|(Nt|Ke|Hal|Enable|Disable|Query|Read)[A-Z]")
