@@ -62,6 +62,17 @@ class MadeUpMachine(unittest.TestCase):
                 self.write(path, content)
                 self.assertEqual(self.state(name), state)
 
+    def test_a_checkout_is_not_told_of_setcap(self):
+        """Its program has its library beside it, where the loader does not look for one with capabilities."""
+        self.write("proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\n")
+        advice = lambda path: rows(json.loads(subprocess.run(
+            [PRCB, "doctor", "-j", "--root", str(self.root)], capture_output=True, text=True, timeout=60,
+            env={"PATH": path}).stdout))["capabilities"]["fix"]
+        (self.root / "bin").mkdir()
+        self.assertEqual(advice(str(self.root / "bin")).split(" ...")[0], "sudo " + os.path.realpath(PRCB))
+        (self.root / "bin/prcb").symlink_to(os.path.realpath(PRCB))
+        self.assertIn("sudo prcb ..., or: sudo setcap", advice("/nowhere:" + str(self.root / "bin")))
+
     def test_nothing_there(self):
         states = {name: row["state"] for name, row in
                   rows(json.loads(doctor("-j", "--root", str(self.root)).stdout)).items()}

@@ -71,7 +71,7 @@ static int add(struct symbols *symbols, uint64_t start, uint64_t bytes, const ch
 
     if (symbols->count == ROWS_MAX)
         return -E2BIG;
-    copy = strdup(name);
+    copy = strndup(name, strcspn(name, "@")); /* a version: "@@GLIBC_2.2.5" */
     if (!copy ||
         array_append(symbols->rows, symbols->count,
                      (struct symbol){.start = start, .end = start + bytes, .name = copy})) {

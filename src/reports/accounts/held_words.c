@@ -111,7 +111,8 @@ void held_threads_write(FILE *out, const char *lead, const struct held_threads *
     for (size_t i = 0; i < threads->count; i++)
         write_row(out, lead, &threads->rows[i]);
     if (threads->left)
-        fprintf(out, "%s%" PRIu64 " more threads are stopped or frozen.\n", lead, threads->left);
+        fprintf(out, "%s%" PRIu64 " more thread%s stopped or frozen.\n", lead, threads->left,
+                threads->left == 1 ? " is" : "s are");
 }
 
 bool held_quota_write(FILE *out, pid_t pid, pid_t tid)

@@ -247,8 +247,8 @@ int neighbours_table(FILE *out, const struct metrics *m, const struct neighbours
                 view->ns ? ", in " : "", view->ns ? time : "");
         print_rows(out, &found, rows);
         if (rows < found.count)
-            fprintf(out, "\n%zu more cgroups were ready for less, or not at all\n",
-                    found.count - rows);
+            fprintf(out, "\n%zu more cgroup%s ready for less, or not at all\n", found.count - rows,
+                    found.count - rows == 1 ? " was" : "s were");
     }
     release(&found);
     return result;

@@ -116,6 +116,6 @@ void why_write_load(FILE *out, const struct why_output *output)
     for (size_t i = 0; i < count && i < PLACES; i++)
         write_place(out, &places[i]);
     if (count > PLACES)
-        fprintf(out, "%8s  %zu more places\n", "", count - PLACES);
+        fprintf(out, "%8s  %zu more place%s\n", "", count - PLACES, count - PLACES == 1 ? "" : "s");
     free(places);
 }

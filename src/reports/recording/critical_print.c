@@ -142,7 +142,8 @@ static void print_sums(const struct critical *c, size_t top, FILE *out)
     if (left) {
         format_time(left, time, sizeof(time));
         format_share(left, c->to_ns - c->from_ns, share, sizeof(share));
-        fprintf(out, "%10s  %11s  %8s  %zu more rows: --top 0\n", time, share, "", count - shown);
+        fprintf(out, "%10s  %11s  %8s  %zu more row%s: --top 0\n", time, share, "", count - shown,
+                count - shown == 1 ? "" : "s");
     }
     free(sums);
 }

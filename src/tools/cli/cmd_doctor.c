@@ -6,15 +6,21 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <prcb/prcb.h>
 
 #include "doctor.h"
 #include "json_doc.h"
 #include "text.h"
+
+#define FIX_SIZE (PATH_MAX + 100)
 
 struct arguments {
     bool json, verbose;
@@ -73,15 +79,54 @@ static const char *tier_word(const struct outcome *outcome)
     return outcome->tier ? prcb_tier_name(outcome->tier) : "none";
 }
 
+/* Finds this program's own path, where the shell would start another one as `prcb` or none: in a
+ * checkout, say. Returns false where it would start this one. */
+static bool elsewhere(char *ret, size_t size)
+{
+    const char *path = getenv("PATH");
+    char *copy = strdup(path ? path : ""), *at = copy, *folder, name[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", ret, size - 1);
+    struct stat own, found;
+    bool other = length > 0 && !stat("/proc/self/exe", &own);
+
+    if (length > 0)
+        ret[length] = '\0';
+    while (copy && other && (folder = strsep(&at, ":"))) {
+        snprintf(name, sizeof(name), "%s/prcb", folder);
+        if (!access(name, X_OK) && !stat(name, &found)) {
+            other = found.st_ino != own.st_ino || found.st_dev != own.st_dev;
+            break;
+        }
+    }
+    free(copy);
+    return other;
+}
+
+/* Returns a row's advice for this program. One of a checkout looks for its library beside itself,
+ * which the loader refuses to programs with capabilities, so it is not to get any. */
+static const char *fix_of(const struct doctor_check *check, char *ret, size_t size)
+{
+    char own[PATH_MAX];
+
+    if (strncmp(check->fix, "sudo prcb", 9) || !elsewhere(own, sizeof(own)))
+        return check->fix;
+    snprintf(ret, size, "sudo %s ...; once it is installed setcap does, too: docs/install.md", own);
+    return ret;
+}
+
 static void print_row(FILE *out, const struct doctor_check *check,
                       const struct doctor_result *result, bool verbose)
 {
+    char fix[FIX_SIZE];
+
     fprintf(out, "%-23s  %-7s  ", check->name, state_name(result->state));
     text_print(out, TEXT_ESCAPES, result->detail);
     fputc('\n', out);
     if (result->state == DOCTOR_PRESENT && !verbose)
         return;
-    fprintf(out, "%-23s  costs: %s\n%-23s  fix:   %s\n", "", check->cost, "", check->fix);
+    fprintf(out, "%-23s  costs: %s\n%-23s  fix:   ", "", check->cost, "");
+    text_print(out, TEXT_ESCAPES, fix_of(check, fix, sizeof(fix)));
+    fputc('\n', out);
 }
 
 static void print_table(FILE *out, const struct arguments *arguments, const struct outcome *outcome)
@@ -105,13 +150,14 @@ static json_object *json_row(struct json_doc *doc, const struct doctor_check *ch
 {
     json_object *row = json_object_new_object();
     struct doctor_result result;
+    char fix[FIX_SIZE];
 
     check->look(root, &result);
     json_doc_put_text(doc, row, "name", check->name);
     json_doc_put_text(doc, row, "state", state_name(result.state));
     json_doc_put_text(doc, row, "detail", result.detail);
     json_doc_put_text(doc, row, "cost", check->cost);
-    json_doc_put_text(doc, row, "fix", check->fix);
+    json_doc_put_text(doc, row, "fix", fix_of(check, fix, sizeof(fix)));
     return row;
 }
 
