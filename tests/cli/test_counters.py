@@ -138,7 +138,7 @@ class Names(unittest.TestCase):
     def test_absent(self):
         result = run("stat", "-e", ABSENT, "--", "true")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("note: %s absent: " % ABSENT, result.stdout)
+        self.assertIn("note: %s absent: " % ABSENT, result.stderr)
         report, _ = stat("-e", ABSENT, "--", "true")
         for row in report["threads"] + [report["total"]]:
             item = counter(row, ABSENT)

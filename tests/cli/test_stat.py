@@ -511,8 +511,8 @@ class Table(Case):
     def test_words_and_legend(self):
         result = run("--", "sleep", "0.3", env=dict(os.environ, COLUMNS="100"))
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(result.stderr, "")
-        text = result.stdout
+        self.assertEqual(result.stdout, "", "it is the command's")
+        text = result.stderr
         self.assertRegex(text, r"(?m)^\d+ % of thread time \(([3-9]\d\dms|\d\.\d+s)\) was spent "
                                r"asleep \(nanosleep\)")
         self.assertRegex(text, r"(?m)^ +sleep +DelayExecution +asleep \(nanosleep\)$")
@@ -539,7 +539,7 @@ class Table(Case):
                 "  while open('/proc/%d/stat'%os.getppid()).read().rsplit(')',1)[1][1]!='S': pass\n"
                 "  time.sleep(.05); os.write(w,b'x'); time.sleep(.05)\n")
         for columns in (60, 80, 200):
-            text = run("--", *python(code), env=dict(os.environ, COLUMNS=str(columns))).stdout
+            text = run("--", *python(code), env=dict(os.environ, COLUMNS=str(columns))).stderr
             table = text.split("\n\n")[1].splitlines()
             self.assertLessEqual(max(map(len, table)), columns)
             heading = table[0].split()
@@ -575,10 +575,10 @@ class Table(Case):
 
     def test_title_of_a_long_command_is_cut(self):
         words = [str(number) for number in range(2000)]
-        title = run("--", "true", *words).stdout.splitlines()[1]
+        title = run("--", "true", *words).stderr.splitlines()[1]
         self.assertRegex(title, r"^ true 0 1 2 .* \.\.\.: 1 thread in ")
         self.assertLess(len(title), 400)
-        title = run("--", "true", *words[:9]).stdout.splitlines()[1]
+        title = run("--", "true", *words[:9]).stderr.splitlines()[1]
         self.assertTrue(title.startswith(" true 0 1 2 3 4 5 6 7 8: 1 thread in "), title)
 
     def test_childs_output_comes_first(self):
@@ -586,12 +586,20 @@ class Table(Case):
             result = run("--", "sh", "-c", "echo from the child >&%s" % stream,
                          **({} if stream == "1" else {}))
             if stream == "1":
-                self.assertTrue(result.stdout.startswith("from the child\n"), result.stdout)
+                self.assertEqual(result.stdout, "from the child\n")
+                self.assertIn("SWITCHES", result.stderr)
             else:
-                self.assertEqual(result.stderr, "from the child\n")
+                self.assertEqual(result.stdout, "")
+                self.assertRegex(result.stderr, r"(?s)^from the child\n.*SWITCHES")
+        # What a program reads is where it looks for it, and so is what -o names.
+        self.assertIn('"tier"', run("-j", "--", "true").stdout)
+        self.assertIn(",", run("-x", ",", "--", "true").stdout)
+        self.assertEqual(run("-o", self.path("table"), "--", "echo", "hello").stdout, "hello\n")
+        with open(self.path("table")) as file:
+            self.assertIn("SWITCHES", file.read())
 
     def test_notes_of_the_perf_tier(self):
-        text = run("--tier", "perf", "--", "sleep", "0.1").stdout
+        text = run("--tier", "perf", "--", "sleep", "0.1").stderr
         self.assertIn("note: perf tier", text)
         self.assertIn("absent:", text)
         self.assertIn("may be missing", text)

@@ -56,7 +56,7 @@ run_in_work() {
 says() { # PATTERN COMMAND...
     local pattern=$1 out
     shift
-    out=$(run_in_work "$@")
+    out=$(run_in_work "$@" 2>&1)
     printf '%s\n' "$out"
     grep -qE "$pattern" <<<"$out"
 }

@@ -29,6 +29,20 @@ int output_open(struct output *output, const char *path)
     return 0;
 }
 
+int output_to_errors(struct output *output)
+{
+    int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "w");
+
+    if (!stream) {
+        if (fd >= 0)
+            close(fd);
+        return -errno;
+    }
+    output->stream = stream;
+    return 0;
+}
+
 void output_begin(struct output *output)
 {
     struct stat st;

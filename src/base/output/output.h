@@ -19,6 +19,8 @@ struct output {
 
 /* path NULL: standard output. 0 or -errno. */
 int output_open(struct output *output, const char *path);
+/* Standard error in place of standard output, as a stream of its own. 0 or -errno. */
+int output_to_errors(struct output *output);
 /* From here on the file is ours: what it held is gone. */
 void output_begin(struct output *output);
 /* Hands what was written to the system; -errno of the first failure of all. */

@@ -650,9 +650,22 @@ static int exit_status(const struct run *run, int written)
     return status == CLI_OK && run->failed ? CLI_FAILED : status;
 }
 
+/* Beside a command the table is on standard error, as of time(1), strace and perf stat: standard
+ * output is the command's. What a program is to read is on standard output even so. */
+static int open_output(struct run *run)
+{
+    const struct stat_options *options = run->options;
+    int status = cli_open_output(run->command, options->output, &run->output);
+
+    if (status == CLI_OK && !options->output && options->command &&
+        options->form.number == STAT_TABLE && output_to_errors(&run->output))
+        return cli_error(run->command, "standard error: %s", strerror(errno));
+    return status;
+}
+
 static int run_opened(struct run *run)
 {
-    int status = cli_open_output(run->command, run->options->output, &run->output);
+    int status = open_output(run);
 
     if (status != CLI_OK)
         return status;
