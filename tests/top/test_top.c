@@ -394,6 +394,12 @@ static void time_goes_back_and_on(void **state)
     add_interval(&t->model, 41); /* a paused screen stays */
     draw(t, 100, 30);
     assert_true(shows(t, "PAUSED -00:03"));
+    type(t, "d500ms\n");
+    assert_int_equal(t->ui.setting.interval_ns, 500000000);
+    type(t, "d99ms\nd2h\ndsoon\nd\n");
+    assert_int_equal(t->ui.setting.interval_ns, 500000000);
+    type(t, ":interval 5s\n");
+    assert_int_equal(t->ui.setting.interval_ns, 5000000000);
     type(t, "J10s\n");
     assert_int_equal(t->ui.position, 27);
     type(t, "j2\n");

@@ -27,6 +27,7 @@
 #define ROOM_PART    64 /* of the accounts are free before these are taken up */
 #define DAY_NS       (86400 * NS_PER_S)
 #define HISTORY_NS   (600 * NS_PER_S)
+#define LEARN_NS     (NS_PER_S / 4)  /* of a table: for stacks that tell a lock from sleep */
 #define REFRESH_NS   (NS_PER_S / 20) /* perf tier: looks for threads between two intervals */
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -209,7 +210,7 @@ static int open_all(struct top_run *run, struct prcb_error *err)
         .size = sizeof(how),
         .tier = targets->tier,
         .max_threads = (uint32_t)targets->max_threads,
-        .flags = (run->options->batch || run->options->quiet ? 0u : PRCB_OPEN_REGISTERS) |
+        .flags = (run->options->quiet ? 0u : PRCB_OPEN_REGISTERS) |
                  (run->options->whom ? PRCB_OPEN_EDGES : 0u) |
                  (stat_options_have_targets(targets) ? 0u : PRCB_OPEN_SHARED),
     };
@@ -244,19 +245,21 @@ static int open_all(struct top_run *run, struct prcb_error *err)
 static int take(struct top_run *run, bool *ret)
 {
     struct prcb_error err;
-    uint64_t now = now_ns();
+    uint64_t now = now_ns(), interval = run->ui.setting.interval_ns;
     int result = 0;
 
     *ret = false;
     if (run->reader)
         return 0;
+    if (run->next > now + interval) /* a key made it shorter */
+        run->next = now + interval;
     if (run->perf && now >= run->next_refresh) {
         result = prcb_refresh(run->session, &err);
         stat_wait_advance(&run->next_refresh, REFRESH_NS + 16 * (now_ns() - now), now);
     }
     if (!result && now >= run->next) {
         result = top_source_take(run->source, ret, &err);
-        stat_wait_advance(&run->next, run->options->delay_ns, now);
+        stat_wait_advance(&run->next, interval, now);
         if (++run->takes % LOOK_EACH == 0)
             look_for_missing(run);
     }
@@ -316,6 +319,27 @@ static void run_file_batch(struct top_run *run)
     }
 }
 
+/* Threads that slept through an interval in a wait that may be for a lock are asked where they wait
+ * before a table says that they are asleep. */
+static void learn_sleepers(struct top_run *run)
+{
+    uint64_t half = run->ui.setting.interval_ns / 2;
+    uint64_t end = now_ns() + (half < LEARN_NS ? half : LEARN_NS);
+    uint32_t at = 0;
+
+    if (!run->where || top_ui_prepare(&run->ui))
+        return;
+    top_run_ask_sleepers(run);
+    while (now_ns() < end && top_model_next_unknown(&run->model, &at)) {
+        if (stat_wait_until(&run->wait, now_ns() + LEARN_NS / 50) & STAT_WAIT_SIGNAL) {
+            run->ended = true;
+            return;
+        }
+        top_run_ask_sleepers(run);
+        at = 0;
+    }
+}
+
 static void run_batch(struct top_run *run)
 {
     uint64_t written = 0;
@@ -329,6 +353,7 @@ static void run_batch(struct top_run *run)
         if (take(run, &added))
             return;
         if (added) {
+            learn_sleepers(run);
             run->status = run->options->quiet ? CLI_OK : write_table(run);
             run->ended = run->status != CLI_OK || ++written == run->options->count;
         }
@@ -522,6 +547,8 @@ static int run_with(struct top_run *run)
     run->next = run->next_refresh = now_ns();
     if (run->options->batch || run->options->quiet) {
         run->grid.width = (int)format_columns(run->output.stream);
+        if (run->session && !run->options->quiet && !run->perf)
+            top_run_open_stacks(run);
         run_batch(run);
     } else {
         run_on_terminal(run);

@@ -50,7 +50,7 @@ static const struct look {
     [TOP_RUNNING] = {A_BOLD, A_NORMAL, COLOR_GREEN, -1},
     [TOP_READYING] = {A_UNDERLINE, A_NORMAL, COLOR_YELLOW, -1},
     [TOP_HOLDING] = {A_NORMAL, A_NORMAL, COLOR_RED, -1},
-    [TOP_IDLING] = {A_DIM, A_NORMAL, COLOR_BLUE, -1},
+    [TOP_IDLING] = {A_DIM, A_NORMAL, COLOR_CYAN, -1}, /* blue on black cannot be read */
     [TOP_WRONG] = {A_BOLD | A_REVERSE, A_BOLD, COLOR_RED, -1},
 };
 

@@ -95,6 +95,48 @@ static void draw_why(struct top_ui *ui, struct top_grid *grid, const struct box 
 
 /* ---- where, by whom ---------------------------------------------------------------------- */
 
+#define SHARE_WIDTH 6 /* "  42% " */
+
+/* Returns how much of a text fits a width, cut at a blank or behind a character that parts
+ * functions. */
+static size_t fits(const char *text, int width)
+{
+    size_t length = 0, cut = 0;
+    int columns = 0;
+
+    for (; text[length] && columns < width; length++) {
+        columns += (text[length] & 0xc0) != 0x80;
+        if (text[length] == ' ')
+            cut = length + 1;
+    }
+    while ((text[length] & 0xc0) == 0x80)
+        length++;
+    return !text[length] || !cut ? length : cut;
+}
+
+/* Draws a piece over as many lines as it needs; returns the line below it. */
+static int draw_piece(struct top_grid *grid, const struct box *box, int y,
+                      const struct top_pieces *pieces, const struct top_piece *piece, bool cursor)
+{
+    int end = box->y + box->height, width = box->width - SHARE_WIDTH;
+    const char *text = piece->text;
+    bool first = true;
+
+    do {
+        size_t length = width > 20 ? fits(text, width) : strlen(text);
+
+        if (first)
+            top_putf(grid, y, box->x, SHARE_WIDTH, TOP_PLAIN, "%4.0f%% ",
+                     pieces->whole_ns ? 100.0 * (double)piece->ns / (double)pieces->whole_ns : 0.0);
+        top_putf(grid, y, box->x + SHARE_WIDTH, width, TOP_PLAIN, "%.*s", (int)length, text);
+        if (cursor)
+            top_paint(grid, y, box->x, box->width, TOP_CURSOR);
+        text += length;
+        first = false;
+    } while (++y < end && *text);
+    return y;
+}
+
 static void draw_pieces(struct top_ui *ui, struct top_grid *grid, const struct box *box,
                         enum top_pane pane, const struct top_pieces *pieces)
 {
@@ -117,15 +159,8 @@ static void draw_pieces(struct top_ui *ui, struct top_grid *grid, const struct b
         return;
     }
     for (uint32_t i = pane == TOP_WHOM || first >= pieces->count ? 0 : first;
-         i < pieces->count && y < end; i++, y++) {
-        const struct top_piece *piece = &pieces->pieces[i];
-
-        top_putf(grid, y, box->x, box->width, TOP_PLAIN, "%4.0f%% %s",
-                 pieces->whole_ns ? 100.0 * (double)piece->ns / (double)pieces->whole_ns : 0.0,
-                 piece->text);
-        if (ui->pane == pane && i == first)
-            top_paint(grid, y, box->x, box->width, TOP_CURSOR);
-    }
+         i < pieces->count && y < end; i++)
+        y = draw_piece(grid, box, y, pieces, &pieces->pieces[i], ui->pane == pane && i == first);
 }
 
 static void draw_details(struct top_ui *ui, struct top_grid *grid, const struct box *box,

@@ -224,14 +224,15 @@ int top_parse_span(const char *text, int64_t *ret_ns)
 {
     static const struct {
         const char *unit;
-        int64_t seconds;
-    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+        double seconds;
+    } units[] = {{"", 1},     {"ms", 1e-3}, {"s", 1},    {"m", 60},
+                 {"min", 60}, {"h", 3600},  {"d", 86400}};
     char *end;
     double value = strtod(text, &end);
 
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (end != text && !strcmp(end, units[i].unit) && value > 0 && value < 1e6) {
-            *ret_ns = (int64_t)(value * (double)units[i].seconds * (double)NS);
+            *ret_ns = (int64_t)(value * units[i].seconds * (double)NS);
             return 0;
         }
     }
@@ -586,6 +587,19 @@ static void answer_time(struct top_ui *ui, enum top_prompt prompt, const char *t
         go_to_clock(ui, shown_clock(ui) + (prompt == TOP_ASK_BACK ? -ns : ns));
 }
 
+/* From the next interval on: those that were measured keep their length. */
+static void set_interval(struct top_ui *ui, const char *text)
+{
+    int64_t ns;
+
+    if (ui->mode == TOP_FILE)
+        top_ui_say(ui, true, "a recording has the intervals that it was made with");
+    else if (top_parse_span(text, &ns) || ns < TOP_INTERVAL_MIN_NS || ns > TOP_INTERVAL_MAX_NS)
+        top_ui_say(ui, true, "'%s' is not a time from 100ms to an hour, such as 5s or 500ms", text);
+    else
+        ui->setting.interval_ns = (uint64_t)ns;
+}
+
 static void answer(struct top_ui *ui)
 {
     enum top_prompt prompt = ui->prompt;
@@ -612,6 +626,10 @@ static void answer(struct top_ui *ui)
     case TOP_ASK_TIME:
         if (*text)
             answer_time(ui, prompt, text);
+        break;
+    case TOP_ASK_INTERVAL:
+        if (*text)
+            set_interval(ui, text);
         break;
     case TOP_NO_PROMPT:
         break;
@@ -802,7 +820,7 @@ void top_ui_do(struct top_ui *ui, enum top_action action)
         {TOP_ACT_COMMAND, TOP_ASK_COMMAND}, {TOP_ACT_SEARCH, TOP_ASK_SEARCH},
         {TOP_ACT_FILTER, TOP_ASK_FILTER},   {TOP_ACT_USER, TOP_ASK_USER},
         {TOP_ACT_JUMP_BACK, TOP_ASK_BACK},  {TOP_ACT_JUMP_ON, TOP_ASK_ON},
-        {TOP_ACT_JUMP_TO, TOP_ASK_TIME},
+        {TOP_ACT_JUMP_TO, TOP_ASK_TIME},    {TOP_ACT_INTERVAL, TOP_ASK_INTERVAL},
     };
 
     *ui->message = '\0';

@@ -16,6 +16,9 @@
 enum top_mode { TOP_LIVE, TOP_PAUSED, TOP_FILE };
 enum top_screen { TOP_LIST, TOP_HELP, TOP_PANES };
 enum top_pane { TOP_WHY, TOP_WHOM, TOP_WHERE, TOP_MINUTE, TOP_PANE_COUNT };
+#define TOP_INTERVAL_MIN_NS 100000000ll
+#define TOP_INTERVAL_MAX_NS 3600000000000ll
+
 enum top_prompt {
     TOP_NO_PROMPT,
     TOP_ASK_SEARCH,
@@ -25,6 +28,7 @@ enum top_prompt {
     TOP_ASK_BACK,
     TOP_ASK_ON,
     TOP_ASK_TIME,
+    TOP_ASK_INTERVAL,
 };
 
 /* What the program is asked to do; it sets NONE again. */

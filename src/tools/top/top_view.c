@@ -759,6 +759,7 @@ void top_draw_footer(const struct top_ui *ui, struct top_grid *grid)
         [TOP_ASK_BACK] = "back by (30s, 5m): ",
         [TOP_ASK_ON] = "on by (30s, 5m): ",
         [TOP_ASK_TIME] = "to (14:03, 14:03:22): ",
+        [TOP_ASK_INTERVAL] = "interval (5s, 500ms): ",
     };
     int y = grid->height - 1, x = 0;
 
