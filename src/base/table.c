@@ -120,3 +120,43 @@ void table_free(struct table *t)
     free(t->slots);
     *t = (struct table){0};
 }
+
+/* ---- rows ------------------------------------------------------------------------ */
+
+struct numbered_row {
+    size_t number, size;
+    unsigned char bytes[];
+};
+
+size_t row_number(struct row_numbers *rows, const void *row, size_t size, bool *ret_new)
+{
+    uint64_t key = table_hash(row, size);
+    const struct table_slot *slot = NULL;
+    struct numbered_row *kept;
+
+    if (ret_new)
+        *ret_new = false;
+    while ((slot = table_next(&rows->table, key, slot))) {
+        kept = slot->item;
+        if (kept->size == size && !memcmp(kept->bytes, row, size))
+            return kept->number;
+    }
+    kept = malloc(sizeof(*kept) + size);
+    if (!kept || table_put(&rows->table, key, kept)) {
+        free(kept);
+        return 0;
+    }
+    *kept = (struct numbered_row){.number = ++rows->count, .size = size};
+    memcpy(kept->bytes, row, size);
+    if (ret_new)
+        *ret_new = true;
+    return kept->number;
+}
+
+void row_numbers_free(struct row_numbers *rows)
+{
+    for (size_t i = 0; i < rows->table.room; i++)
+        free(rows->table.slots[i].item);
+    table_free(&rows->table);
+    rows->count = 0;
+}

@@ -12,6 +12,7 @@
 #ifndef PRCB_BASE_TABLE_H
 #define PRCB_BASE_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -95,5 +96,17 @@ static inline size_t table_find_number(const struct table *t, uint64_t key)
 
     return slot ? slot->number : 0;
 }
+
+/* Numbers rows of bytes: equal rows have one number, from 1 on, in the order in which they came.
+ * All zero: there is none yet. */
+struct row_numbers {
+    struct table table;
+    size_t count;
+};
+
+/* Returns the number of a row, which is kept if it is new (*ret_new; NULL: nobody asks); 0: no
+ * memory. */
+size_t row_number(struct row_numbers *rows, const void *row, size_t size, bool *ret_new);
+void row_numbers_free(struct row_numbers *rows);
 
 #endif

@@ -22,12 +22,12 @@ LIBRARIES = {
     **{f"{folder}/": "PostgreSQL" for folder in (
         "access", "catalog", "commands", "datatype", "executor", "nodes", "port", "storage", "tcop", "utils")},
     **{f"{name}.h": "PostgreSQL" for name in ("c", "funcapi", "miscadmin", "pgstat")},
-    "protobuf-c/": "protobuf-c", "microhttpd.h": "libmicrohttpd"}
+    "protobuf-c/": "protobuf-c", "microhttpd.h": "libmicrohttpd", "curl/": "libcurl"}
 GENERATED = {
     "accounts.skel.h": "src/kernel/bpf/", "clients.skel.h": "src/kernel/bpf/",
     "processors.skel.h": "src/kernel/bpf/", "samples.skel.h": "src/kernel/bpf/",
     "top_terminfo.h": "src/tools/top/",
-    "profile.pb-c.h": "src/recording/exports/", "perfetto.pb-c.h": "src/recording/exports/"}
+    "profile.pb-c.h": "src/recording/exports/", "perfetto.pb-c.h": "src/recording/exports/", "otlp.pb-c.h": "src/recording/exports/"}
 
 
 def rooms():

@@ -7,7 +7,6 @@ import base64
 import contextlib
 import gzip
 import http.client
-import http.server
 import json
 import os
 import pathlib
@@ -435,56 +434,6 @@ class Profiles(Case):
         self.assertEqual(exporter.process.wait(DEADLINE), 0)
         last = int(pids()[-1])
         wait_for(lambda: not os.path.exists("/proc/%d" % last), "the program's end")
-
-
-class Pushed(Case):
-    """examples/pyroscope/prcb-push, with a program in prcb's place and a receiver of moods."""
-
-    def test_a_receiver_of_moods(self):
-        self.need("curl")
-        folder = self.folder()
-        with open(folder + "/prcb", "w") as file:
-            file.write('#!/bin/sh\necho made >> %s/made\nsleep 0.2\nprintf profile > "$7"\n' % folder)
-        os.chmod(folder + "/prcb", 0o755)
-        seen, moods = [], [500, 429, 200, 400, 200]
-
-        class Receiver(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status = moods[len(seen)] if len(seen) < len(moods) else 200
-                seen.append((status, self.path, body))
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        with http.server.HTTPServer(("127.0.0.1", 0), Receiver) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            self.addCleanup(server.shutdown)
-            push = subprocess.Popen([HERE.parent.parent / "examples/pyroscope/prcb-push",
-                                     "http://127.0.0.1:%d/" % server.server_port, "a&b c{x=1}"],
-                                    env=os.environ | {"PATH": folder + ":" + os.environ["PATH"], "TMPDIR": folder},
-                                    stderr=subprocess.PIPE, text=True)
-            self.addCleanup(push.kill)
-            wait_for(lambda: len(seen) >= 6, "six requests")
-            server.shutdown()
-            made = pathlib.Path(folder + "/made").read_text()
-        push.terminate()
-        errors = push.communicate(timeout=DEADLINE)[1]
-        if "--url-query" in errors:
-            self.skipTest("curl is older than 7.87")
-        # The first three are of one profile; the fourth is dropped, for it will never be taken.
-        self.assertGreaterEqual(len(made.splitlines()), 4)
-        self.assertEqual(errors.count("was not sent"), 1, errors)
-        for _, path, body in seen:
-            query = urllib.parse.parse_qs(urllib.parse.urlsplit(path).query)
-            self.assertEqual((query["name"], query["format"]), (["a&b c{x=1}"], ["pprof"]))
-            self.assertLessEqual(int(query["from"][0]), int(query["until"][0]))
-            self.assertIn(b'name="profile"; filename=', body)
-            self.assertIn(b'"off_cpu": {"units": "nanoseconds"', body)
-        self.assertEqual([name for name in os.listdir(folder) if name.startswith("tmp.")], [])
 
 
 class Arguments(Case):

@@ -27,7 +27,7 @@ if [[ $(deb_arch "$arch") != "$(dpkg --print-architecture)" ]]; then
     printf '[constants]\nsysroot = %s\n' "'$work/sysroot'" >"$work/sysroot.cross"
     options+=(-Dman=disabled -Dbench=false -Dexamples=false
         -Dpython=disabled # its headers are those of this machine
-        -Dpprof=disabled # its libraries are not in the sysroot, nor are those of prcb record
+        -Dpprof=disabled -Dpush=disabled # its libraries are not in the sysroot, nor are those of prcb record
         --cross-file "$work/sysroot.cross" --cross-file "$here/$arch.cross")
 fi
 if [[ ! -f $build/build.ninja ]]; then

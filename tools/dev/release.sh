@@ -91,7 +91,7 @@ put_static() { # FOLDER FILE: with its sum beside it
 # single file is no use without: prcb serve, prcbd, the exporter, the libraries.
 static_options=(-Ddefault_library=static -Dprefer_static=true --buildtype=release -Dman=disabled -Dtests=disabled
     -Dbench=false -Dexamples=false -Dwine=disabled -Dpython=disabled -Dpmda=disabled -Dserve=disabled
-    -Dexporter=disabled)
+    -Dpush=disabled -Dexporter=disabled)
 static_libraries=(libsqlite3-dev libncurses-dev libpfm4-dev libiberty-dev libprotobuf-c-dev libzstd-dev libbz2-dev)
 
 strip_static() { # FOLDER STRIP

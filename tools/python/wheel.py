@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Libraries are looked for where the modules are.
 OPTIONS = ["-Dprefix=/usr", "-Dlibdir=lib", "-Dpython=enabled", f"-Dpython_path={sys.executable}",
            "-Dpython_dir=site", "-Dtests=disabled", "-Dexamples=false", "-Dbench=false",
-           "-Dman=disabled", "-Dwine=disabled", "-Dtop=disabled", "-Drecord=disabled", "-Dserve=disabled",
+           "-Dman=disabled", "-Dwine=disabled", "-Dtop=disabled", "-Drecord=disabled", "-Dserve=disabled", "-Dpush=disabled",
            "-Dexporter=disabled", "-Dpmda=disabled", "-Dbpf_objects=", "-Dbuildtype=release"]
 LIBRARIES = ("libprcb.so.0", "libprcb-layout.so.0", "libprcb-stack.so.0")
 

@@ -64,7 +64,7 @@ static int set_limits(const struct sandbox_limits *limits)
 /* A process that may become another user becomes one that no other process is: whoever runs as
  * nobody could end the child. In a user namespace there may be no such user, then nobody's rights
  * are left, or no nobody either: then only the user's own, without capabilities. */
-static int drop_identity(void)
+int confine_identity(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2] = {{0}};
@@ -149,7 +149,7 @@ int confine_process(const struct sandbox_limits *limits)
     int result = set_limits(limits);
 
     if (!result)
-        result = drop_identity();
+        result = confine_identity();
     if (!result && prctl(PR_SET_DUMPABLE, 0))
         result = -errno;
     if (result || SANITIZED)

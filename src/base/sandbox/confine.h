@@ -12,6 +12,9 @@
  * -errno */
 int confine_descriptors(int keep);
 
+/* Gives up identity and capabilities alone: for a program that needs the network. 0 or -errno */
+int confine_identity(void);
+
 /* Confines limits, identity, capabilities and system calls. 0, or -errno: not all of it was
  * done. */
 int confine_process(const struct sandbox_limits *limits);

@@ -234,7 +234,7 @@ int export_pprof(const struct recording *recording, FILE *out, struct prcb_error
 
     p.thread_names = calloc(recording->thread_count + 1, sizeof(*p.thread_names));
     p.locations = malloc((recording->stack_count + 2) * sizeof(*p.locations));
-    if (!p.thread_names || !p.locations || pprof_open(out, &p.out)) {
+    if (!p.thread_names || !p.locations || pprof_open(out, false, &p.out)) {
         free(p.thread_names);
         free(p.locations);
         return prcb_fail(err, -ENOMEM, "out of memory");

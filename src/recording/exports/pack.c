@@ -11,7 +11,8 @@ const uint8_t *pack_message(struct packer *packer, const ProtobufCMessage *messa
 {
     size_t size = protobuf_c_message_get_packed_size(message);
 
-    if (array_reserve(packer->bytes, (size_t)0, packer->room, size)) {
+    if (array_reserve(packer->bytes, (size_t)0, packer->room,
+                      size + 1)) { /* also of an empty one */
         packer->failed = true;
         return NULL;
     }

@@ -18,6 +18,7 @@ struct pprof {
     FILE *out;
     z_stream zip;
     struct packer packer;
+    bool plain;      /* not in gzip */
     int64_t strings; /* how many were written */
 };
 
@@ -27,6 +28,10 @@ static void squeeze(struct pprof *p, const void *bytes, size_t count, int flush)
 {
     uint8_t chunk[4096];
 
+    if (p->plain) {
+        fwrite(bytes, 1, count, p->out);
+        return;
+    }
     p->zip.next_in = (z_const Bytef *)bytes;
     p->zip.avail_in = (uInt)count;
     do {
@@ -70,7 +75,7 @@ int64_t pprof_string(struct pprof *p, const char *text)
 
 /* ---- the whole ------------------------------------------------------------------- */
 
-int pprof_open(FILE *out, struct pprof **ret)
+int pprof_open(FILE *out, bool plain, struct pprof **ret)
 {
     struct pprof *p = calloc(1, sizeof(*p));
 
@@ -80,6 +85,7 @@ int pprof_open(FILE *out, struct pprof **ret)
         return -ENOMEM;
     }
     p->out = out;
+    p->plain = plain;
     pprof_string(p, "");
     *ret = p;
     return 0;

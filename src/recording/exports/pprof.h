@@ -11,14 +11,16 @@
 #ifndef PRCB_RECORD_PPROF_H
 #define PRCB_RECORD_PPROF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 struct pprof;
 
-int pprof_open(FILE *out, struct pprof **ret); /* 0 or -ENOMEM; the stream is the caller's */
-int pprof_close(struct pprof *p);              /* 0 or -ENOMEM */
+/* plain: not in gzip. 0 or -ENOMEM; the stream is the caller's. */
+int pprof_open(FILE *out, bool plain, struct pprof **ret);
+int pprof_close(struct pprof *p); /* 0 or -ENOMEM */
 
 /* Writes a text, made UTF-8, and returns its place. Equal texts may be written again. */
 int64_t pprof_string(struct pprof *p, const char *text);

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,4 +78,21 @@ bool cli_colour(int fd)
     const char *no = getenv("NO_COLOR");
 
     return isatty(fd) && !(no && *no);
+}
+
+void cli_find_program(const char *name, char *ret, size_t size)
+{
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    char *slash;
+
+    own[length > 0 ? length : 0] = '\0';
+    slash = strrchr(own, '/');
+    if (slash) {
+        *slash = '\0';
+        snprintf(ret, size, "%s/../%s", own, name);
+        if (!access(ret, X_OK))
+            return;
+    }
+    snprintf(ret, size, "%s/%s", PRCB_LIBEXECDIR, strrchr(name, '/') + 1);
 }

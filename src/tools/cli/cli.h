@@ -38,6 +38,10 @@ void cli_allow_descriptors(void);
 /* Returns true if the stream is a terminal and NO_COLOR is not set. */
 bool cli_colour(int fd);
 
+/* Finds a program that commands start: "serve/prcb-serve" is in that folder beside this program's
+ * where both were built, else where such programs are installed. */
+void cli_find_program(const char *name, char *ret, size_t size);
+
 /* The commands, NULL-terminated; commands.c. */
 extern const struct cli_command *const cli_commands[];
 

@@ -7,7 +7,7 @@
 
 extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_list, cmd_cpu,
     cmd_power, cmd_record, cmd_report, cmd_why, cmd_top, cmd_serve, cmd_export, cmd_bench,
-    cmd_neighbours;
+    cmd_neighbours, cmd_push;
 
 const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_PROFILER
@@ -42,6 +42,9 @@ const struct cli_command *const cli_commands[] = {
 #endif
 #ifdef HAVE_PROFILER
     &cmd_export,
+#ifdef HAVE_STACK
+    &cmd_push,
+#endif
 #endif
     NULL,
 };

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "error.h"
 #include "link.h"
 
@@ -108,24 +109,6 @@ int serve_listen(struct serve_address *address, int *ret, struct prcb_error *err
 /* ---- prcb-serve -------------------------------------------------------------------------------
  */
 
-/* Finds prcb-serve in the build directory beside this program's own, else where it is installed. */
-static void find_program(char *ret, size_t size)
-{
-    char own[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-    char *slash;
-
-    own[length > 0 ? length : 0] = '\0';
-    slash = strrchr(own, '/');
-    if (slash) {
-        *slash = '\0';
-        snprintf(ret, size, "%s/../serve/prcb-serve", own);
-        if (!access(ret, X_OK))
-            return;
-    }
-    snprintf(ret, size, "%s/prcb-serve", PRCB_LIBEXECDIR);
-}
-
 static _Noreturn void be_server(const char *program, int link, int listening)
 {
     static char name[] = "prcb-serve";
@@ -162,7 +145,7 @@ int serve_start(int listening, uint64_t history_frames, char *ret_token, struct 
     int sockets[2], result;
     char ready;
 
-    find_program(program, sizeof(program));
+    cli_find_program("serve/prcb-serve", program, sizeof(program));
     if (access(program, X_OK))
         return prcb_fail(err, -errno, "%s: %s: it is installed with prcb", program,
                          strerror(errno));

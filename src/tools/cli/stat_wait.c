@@ -89,6 +89,17 @@ void stat_wait_restore(void)
     restore(SIGHUP);
 }
 
+void stat_wait_forget_targets(struct stat_wait *wait)
+{
+    for (size_t i = 0; i < wait->target_count; i++) {
+        if (wait->targets[i] >= 0)
+            close(wait->targets[i]);
+    }
+    free(wait->targets);
+    wait->targets = NULL;
+    wait->target_count = 0;
+}
+
 void stat_wait_deinit(struct stat_wait *wait)
 {
     stat_wait_restore();
@@ -97,11 +108,7 @@ void stat_wait_deinit(struct stat_wait *wait)
     close(wait->pipe);
     if (wait->child_fd >= 0)
         close(wait->child_fd);
-    for (size_t i = 0; i < wait->target_count; i++) {
-        if (wait->targets[i] >= 0)
-            close(wait->targets[i]);
-    }
-    free(wait->targets);
+    stat_wait_forget_targets(wait);
     memset(wait, 0, sizeof(*wait));
 }
 

@@ -50,6 +50,9 @@ void stat_wait_set_child(struct stat_wait *wait, pid_t child);
 /* Watches a process for its end; does nothing if the kernel does not allow it. */
 void stat_wait_add_target(struct stat_wait *wait, pid_t pid);
 
+/* Watches none any more. */
+void stat_wait_forget_targets(struct stat_wait *wait);
+
 /* Sleeps until now_ns() >= until or an event; returns the events. */
 unsigned stat_wait_until(struct stat_wait *wait, uint64_t until);
 

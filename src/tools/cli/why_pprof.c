@@ -26,12 +26,7 @@ static const char *const label_names[LABELS] = {
     [CONTAINER] = "container", [POD] = "pod",
 };
 
-/* A text that was written, and a function or a location with its number. Their texts are compared
- * as pointers where the reader of stacks keeps one copy of each. */
-struct text {
-    char *text;
-    int64_t place;
-};
+/* Their texts are compared as pointers: the reader of stacks keeps one copy of each. */
 struct function {
     const char *name, *file;
 };
@@ -44,8 +39,10 @@ struct profiling {
     struct pprof *out;
     struct cgroup_names *cgroups; /* NULL: no names */
     int64_t keys[LABELS];
-    struct table texts, files, functions, locations, names; /* names: of processes, by number */
-    size_t file_count, function_count, location_count;
+    struct table names; /* of processes, by number */
+    struct row_numbers texts, files, functions, locations;
+    int64_t *places; /* of texts, by number */
+    size_t place_count, place_room;
     bool failed; /* no memory */
 };
 
@@ -58,52 +55,24 @@ static const char *shown(const char *name, char ret[NAME_BYTES])
 
 /* ---- rows ------------------------------------------------------------------------ */
 
-static int64_t text_of(struct profiling *p, const char *text)
+/* Returns the number of a row; 0: no memory. */
+static size_t number_of(struct profiling *p, struct row_numbers *rows, const void *row, size_t size,
+                        bool *ret_new)
 {
-    uint64_t key = table_hash_text(text);
-    const struct table_slot *slot = NULL;
-    struct text *row;
+    size_t number = row_number(rows, row, size, ret_new);
 
-    while ((slot = table_next(&p->texts, key, slot))) {
-        row = slot->item;
-        if (!strcmp(row->text, text))
-            return row->place;
-    }
-    row = calloc(1, sizeof(*row));
-    if (!row || !(row->text = strdup(text)) || table_put(&p->texts, key, row)) {
-        p->failed = true;
-        if (row)
-            free(row->text);
-        free(row);
-        return 0;
-    }
-    return row->place = pprof_string(p->out, text);
+    p->failed |= !number;
+    return number;
 }
 
-/* Returns the number of an equal row, which is made if there is none; *ret_fresh. 0: no memory. */
-static size_t number_of(struct profiling *p, struct table *table, size_t *count, const void *row,
-                        size_t size, bool *ret_fresh)
+static int64_t text_of(struct profiling *p, const char *text)
 {
-    uint64_t key = table_hash(row, size);
-    const struct table_slot *slot = NULL;
-    size_t *item;
+    bool fresh;
+    size_t number = number_of(p, &p->texts, text, strlen(text) + 1, &fresh);
 
-    *ret_fresh = false;
-    while ((slot = table_next(table, key, slot))) {
-        item = slot->item;
-        if (!memcmp(item + 1, row, size))
-            return *item;
-    }
-    item = malloc(sizeof(*item) + size);
-    if (!item || table_put(table, key, item)) {
-        free(item);
+    if (fresh && array_add(p->places, p->place_count, p->place_room, pprof_string(p->out, text)))
         p->failed = true;
-        return 0;
-    }
-    *item = ++*count;
-    memcpy(item + 1, row, size);
-    *ret_fresh = true;
-    return *item;
+    return number && number <= p->place_count ? p->places[number - 1] : 0;
 }
 
 static void put_function(struct profiling *p, uint64_t number, const char *name, const char *file)
@@ -123,7 +92,7 @@ static uint64_t function_of(struct profiling *p, const struct prcb_frame *frame)
     size_t number;
 
     if (frame->function) {
-        number = number_of(p, &p->functions, &p->function_count, &row, sizeof(row), &fresh);
+        number = number_of(p, &p->functions, &row, sizeof(row), &fresh);
         if (fresh)
             put_function(p, number, frame->function, frame->source ? frame->source : frame->file);
         return number;
@@ -133,8 +102,8 @@ static uint64_t function_of(struct profiling *p, const struct prcb_frame *frame)
                  frame->place);
     else
         snprintf(text, sizeof(text), "0x%" PRIx64, frame->address);
-    put_function(p, ++p->function_count, text, frame->file);
-    return p->function_count;
+    put_function(p, ++p->functions.count, text, frame->file);
+    return p->functions.count;
 }
 
 static uint64_t mapping_of(struct profiling *p, const char *file)
@@ -142,7 +111,7 @@ static uint64_t mapping_of(struct profiling *p, const char *file)
     char clean[NAME_BYTES];
     const struct pprof_mapping row = {.file = shown(file, clean), .build_id = ""};
     bool fresh;
-    size_t number = number_of(p, &p->files, &p->file_count, &file, sizeof(file), &fresh);
+    size_t number = number_of(p, &p->files, &file, sizeof(file), &fresh);
 
     if (fresh)
         pprof_mapping(p->out, number, &row);
@@ -153,7 +122,7 @@ static uint64_t location_of(struct profiling *p, const struct prcb_frame *frame)
 {
     const struct location row = {frame->function, frame->file, frame->place, frame->address};
     bool interpreted = !frame->address && frame->place, fresh;
-    size_t number = number_of(p, &p->locations, &p->location_count, &row, sizeof(row), &fresh);
+    size_t number = number_of(p, &p->locations, &row, sizeof(row), &fresh);
     struct pprof_location location = {.line = (int64_t)(interpreted ? frame->place : frame->line)};
 
     if (!fresh)
@@ -357,15 +326,10 @@ static void put_all(struct profiling *p, const struct why_pprof *output)
     }
     put_head(p, output);
     put_totals(p, report);
+    if (output->note)
+        pprof_comment(p->out, output->note);
     for (size_t i = 0; i < report->count; i++)
         put_process(p, &report->processes[i], output->profile);
-}
-
-static void free_rows(struct table *table)
-{
-    for (size_t i = 0; i < table->room; i++)
-        free(table->slots[i].item);
-    table_free(table);
 }
 
 int why_write_pprof(FILE *out, const struct why_pprof *output)
@@ -373,7 +337,7 @@ int why_write_pprof(FILE *out, const struct why_pprof *output)
     struct profiling p = {.cgroups = NULL};
     struct prcb_error err;
 
-    if (pprof_open(out, &p.out))
+    if (pprof_open(out, output->plain, &p.out))
         return -ENOMEM;
     if (cgroup_names_open(NULL, &p.cgroups, &err))
         p.failed = true;
@@ -381,16 +345,11 @@ int why_write_pprof(FILE *out, const struct why_pprof *output)
         put_all(&p, output);
     p.failed |= pprof_close(p.out) != 0;
     cgroup_names_close(p.cgroups);
-    for (size_t i = 0; i < p.texts.room; i++) {
-        struct text *text = p.texts.slots[i].item;
-
-        if (text)
-            free(text->text);
-    }
-    free_rows(&p.texts);
-    free_rows(&p.files);
-    free_rows(&p.functions);
-    free_rows(&p.locations);
+    row_numbers_free(&p.texts);
+    free(p.places);
+    row_numbers_free(&p.files);
+    row_numbers_free(&p.functions);
+    row_numbers_free(&p.locations);
     table_free(&p.names);
     return p.failed ? -ENOMEM : 0;
 }

@@ -21,6 +21,8 @@ struct why_pprof {
     const struct why_report *report; /* made with why_source.by_name */
     enum why_profile profile;
     uint64_t wall_ns; /* it took so long, up to now */
+    const char *note; /* a second comment; NULL: none */
+    bool plain;       /* not in gzip */
 };
 
 /* Write errors stay in the stream. 0 or -errno; -EOPNOTSUPP: this build has no protobuf-c. */
