@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A program whose cost is known: N million steps; and with "lock" a mutex that another thread holds
- * for 20 ms, with "pages" M so many pages, touched once.
+ * A program whose cost is known: N million steps (also 0.5), and then in pairs, as often as wanted:
+ * "lock" MS a mutex that another thread holds for so many milliseconds (alone: 20), "pages" M so
+ * many pages, touched once, "sync" FILE a page written to a new file, and to the disk.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,13 +20,14 @@ static pthread_barrier_t held;
 
 static void *hold(void *arg)
 {
-    const struct timespec pause = {.tv_nsec = 20000000};
+    const long *ms = arg;
+    const struct timespec pause = {.tv_sec = *ms / 1000, .tv_nsec = *ms % 1000 * 1000000};
 
     pthread_mutex_lock(&lock);
     pthread_barrier_wait(&held);
     nanosleep(&pause, NULL);
     pthread_mutex_unlock(&lock);
-    return arg;
+    return NULL;
 }
 
 __attribute__((noinline)) void cache_get(void)
@@ -33,12 +36,12 @@ __attribute__((noinline)) void cache_get(void)
     pthread_mutex_unlock(&lock);
 }
 
-static void wait_for_lock(void)
+static void wait_for_lock(long ms)
 {
     pthread_t thread;
 
     pthread_barrier_init(&held, NULL, 2);
-    pthread_create(&thread, NULL, hold, NULL);
+    pthread_create(&thread, NULL, hold, &ms);
     pthread_barrier_wait(&held);
     cache_get();
     pthread_join(thread, NULL);
@@ -54,17 +57,36 @@ static void touch(size_t count)
         *(volatile char *)(pages + i * (size_t)page) = 1;
 }
 
+static int sync_file(const char *path)
+{
+    char page[4096] = {1};
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int failed = fd < 0 || write(fd, page, sizeof(page)) < 0 || fsync(fd);
+
+    return failed | (fd >= 0 ? close(fd) : 0) | unlink(path);
+}
+
+static int act(const char *what, const char *value)
+{
+    if (!strcmp(what, "lock"))
+        wait_for_lock(value ? strtol(value, NULL, 10) : 20);
+    else if (value && !strcmp(what, "pages"))
+        touch(strtoull(value, NULL, 10));
+    else if (value && !strcmp(what, "sync"))
+        return sync_file(value) ? 1 : 0;
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    uint64_t state = 1, steps = argc > 1 ? strtoull(argv[1], NULL, 10) * 1000000 : 0;
+    uint64_t state = 1, steps = argc > 1 ? (uint64_t)(strtod(argv[1], NULL) * 1e6) : 0;
+    int failed = 0;
 
     for (uint64_t i = 0; i < steps; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         __asm__ volatile("" : "+r"(state));
     }
-    if (argc > 2 && !strcmp(argv[2], "lock"))
-        wait_for_lock();
-    if (argc > 3 && !strcmp(argv[2], "pages"))
-        touch(strtoull(argv[3], NULL, 10));
-    return 0;
+    for (int i = 2; i < argc; i += 2)
+        failed |= act(argv[i], i + 1 < argc ? argv[i + 1] : NULL);
+    return failed;
 }
