@@ -200,8 +200,8 @@ static void judge_all(struct work *w)
     }
 }
 
-/* An interval becomes narrower with the root of the number of runs. With fewer than some there is
- * none. */
+/* An interval becomes narrower with the root of the number of runs; one around another middle than
+ * 0 may have to become narrower than that says. With fewer than some runs there is none. */
 static void find_enough(struct work *w)
 {
     size_t runs = w->sides[0].count < w->sides[1].count ? w->sides[0].count : w->sides[1].count;
@@ -215,7 +215,7 @@ static void find_enough(struct work *w)
 
         if (row->verdict == BENCH_UNKNOWN && !isnan(width) &&
             bench_part_owner(row->part) == BENCH_OWN && !bench_part_counts(row->part))
-            enough = fmax(enough, (double)runs * pow(width / least, 2));
+            enough = fmax(enough, fmax((double)runs * pow(width / least, 2), (double)runs + 1));
     }
     w->ret->enough = enough > (double)runs ? (size_t)fmin(ceil(enough), 1e9) : 0;
 }
