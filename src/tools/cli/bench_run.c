@@ -178,7 +178,8 @@ static void release_all(struct bench_runner *runner, const struct sums *s)
 /* ---- a run ---------------------------------------------------------------------- */
 
 /* Starts the command with its input, and if nobody wants it its output, from and to nowhere. */
-int bench_run_start(struct bench_runner *runner, char **argv, struct prcb_error *err)
+int bench_run_start(struct bench_runner *runner, char **argv, const struct prcb_spawn_hook *hook,
+                    struct prcb_error *err)
 {
     struct stat_options options = *runner->options;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), saved[2], status = CLI_FAILED, result;
@@ -195,7 +196,7 @@ int bench_run_start(struct bench_runner *runner, char **argv, struct prcb_error 
         if (!i || !runner->show_output)
             dup2(null, i);
     }
-    result = stat_targets_start(runner->session, &options, NULL, &child, &status, err);
+    result = stat_targets_start(runner->session, &options, hook, &child, &status, err);
     for (int i = 0; i < 2; i++) {
         dup2(saved[i], i);
         close(saved[i]);
@@ -240,7 +241,7 @@ int bench_run_once(struct bench_runner *runner, char **argv, struct bench_run *r
     if (*ret_signal)
         return CLI_OK;
     began = now_ns();
-    status = bench_run_start(runner, argv, &err);
+    status = bench_run_start(runner, argv, NULL, &err);
     if (status != CLI_OK)
         return status;
     child = runner->wait->child;

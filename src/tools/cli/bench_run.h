@@ -25,8 +25,9 @@ struct bench_runner {
 int bench_run_once(struct bench_runner *runner, char **argv, struct bench_run *ret, int *ret_status,
                    int *ret_signal);
 
-/* Starts it and watches it by runner->wait, and no more. CLI_OK, or the exit code after the error.
- */
-int bench_run_start(struct bench_runner *runner, char **argv, struct prcb_error *err);
+/* Starts it and watches it by runner->wait, and no more. hook: for prcb_spawn_hooked, or NULL.
+ * CLI_OK, or the exit code after the error. */
+int bench_run_start(struct bench_runner *runner, char **argv, const struct prcb_spawn_hook *hook,
+                    struct prcb_error *err);
 
 #endif

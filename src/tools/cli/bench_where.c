@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "array.h"
 #include "looks.h"
@@ -17,6 +20,7 @@
 #define BUDGET      25     /* percent of a processor */
 #define MIN_WAIT_NS 200000 /* shorter waits are chosen at random */
 #define LOOK_NS     1000000
+#define PATIENCE_NS 5000000000u /* from SIGTERM to SIGKILL */
 #define PLACES_MAX  4096
 #define SHOWN       8
 #define WORTH       0.05 /* of the difference of its cause: less is not worth a line */
@@ -105,26 +109,73 @@ static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct
     return why_chosen(ctx, chosen, stack, result, wait);
 }
 
+/* ---- the command's last moment --------------------------------------------------- */
+
+/* Nothing tells the functions of a process that has ended, and short ones end before anybody
+ * looked. So the command is traced, and stops as it ends, with its memory still there. What it
+ * starts is not. */
+static int trace(pid_t child, void *ctx, struct prcb_error *err)
+{
+    if (ptrace(PTRACE_SEIZE, child, NULL, (long)PTRACE_O_TRACEEXIT)) {
+        /* Somebody else traces it: without. */
+    }
+    return 0;
+}
+
+/* Whether the command has stopped for its tracer; *ret: what it is to go on with. */
+static bool has_stopped(pid_t child, siginfo_t *ret)
+{
+    *ret = (siginfo_t){0};
+    return !waitid(P_PID, (id_t)child, ret, WSTOPPED | WNOHANG) && ret->si_pid == child;
+}
+
+static void go_on(const siginfo_t *stop)
+{
+    int signal = stop->si_status & 0x7f, event = stop->si_status >> 8;
+    bool stays = event == PTRACE_EVENT_STOP && signal != SIGTRAP;
+
+    ptrace(stays ? PTRACE_LISTEN : PTRACE_CONT, stop->si_pid, NULL, (long)(event ? 0 : signal));
+}
+
+static void end_child(struct stat_wait *wait)
+{
+    uint64_t patience = now_ns() + PATIENCE_NS;
+    siginfo_t stop;
+
+    kill(wait->child, SIGTERM);
+    while (!(stat_wait_until(wait, now_ns() + LOOK_NS) & STAT_WAIT_CHILD)) {
+        if (now_ns() > patience)
+            kill(wait->child, SIGKILL);
+        if (has_stopped(wait->child, &stop))
+            go_on(&stop);
+    }
+}
+
 /* Runs a command to its end, looking. */
 static int look_at(struct bench_runner *runner, char **argv, struct looks *looks, struct why *why,
                    struct prcb_error *err)
 {
+    const struct prcb_spawn_hook hook = {sizeof(hook), trace, NULL};
     const struct looks_fns fns = {
         .account = look_account, .released = look_released, .chosen = look_chosen, .ctx = why};
     bool ended = false, child_ended = false;
-    int status = bench_run_start(runner, argv, err), result = 0;
+    int status = bench_run_start(runner, argv, &hook, err), result = 0;
+    siginfo_t stop;
 
     if (status != CLI_OK)
         return -EIO;
     while (!result && !child_ended) {
+        bool stopped = has_stopped(runner->wait->child, &stop);
+
         result = looks_take(looks, &fns, &ended, err);
-        /* Often: nothing tells the functions of a process that has ended. */
+        if (stopped)
+            go_on(&stop);
         child_ended = stat_wait_until(runner->wait, now_ns() + LOOK_NS) & STAT_WAIT_CHILD;
     }
     if (!result)
         result = looks_take(looks, &fns, &ended, err);
     if (!child_ended)
-        stat_wait_end_child(runner->wait);
+        end_child(runner->wait);
     stat_wait_reap(runner->wait, NULL);
     return result;
 }
