@@ -2,7 +2,9 @@
  *
  * A benchmark's result as programs around a build read it.
  */
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "bench_report.h"
 #include "format.h"
@@ -43,12 +45,13 @@ static void write_case(FILE *out, const char *name, bool failed, const char *mes
     fputs("\"/>\n  </testcase>\n", out);
 }
 
-void bench_write_junit(const struct bench_report *report, FILE *out)
+int bench_write_junit(const struct bench_report *report, FILE *out)
 {
-    char sentence[BENCH_SENTENCE];
     size_t failures = 0, cases = report->condition_count ? report->condition_count : 1;
+    char *sentence = bench_sentence(report);
 
-    bench_sentence(report, sentence, sizeof(sentence));
+    if (!sentence)
+        return -ENOMEM;
     for (size_t i = 0; i < report->condition_count; i++)
         failures += report->holds[i];
     fprintf(out,
@@ -62,6 +65,8 @@ void bench_write_junit(const struct bench_report *report, FILE *out)
     fputs("  <system-out>", out);
     write_xml(out, sentence);
     fputs("</system-out>\n</testsuite>\n", out);
+    free(sentence);
+    return 0;
 }
 
 /* ---- Markdown ------------------------------------------------------------------- */
@@ -96,14 +101,16 @@ static void write_line(const struct bench_report *report, const struct bench_row
             cells[1], cells[2]);
 }
 
-void bench_write_markdown(const struct bench_report *report, FILE *out)
+int bench_write_markdown(const struct bench_report *report, FILE *out)
 {
     const struct bench_comparison *c = report->comparison;
-    char sentence[BENCH_SENTENCE];
+    char *sentence = bench_sentence(report);
 
-    bench_sentence(report, sentence, sizeof(sentence));
+    if (!sentence)
+        return -ENOMEM;
     fputs("### prcb bench\n\n", out);
     write_plain(out, sentence);
+    free(sentence);
     fputs("\n\n", out);
     for (size_t i = 0; i < report->condition_count; i++) {
         fputs(report->holds[i] ? "* **fails:** " : "* passes: ", out);
@@ -118,4 +125,5 @@ void bench_write_markdown(const struct bench_report *report, FILE *out)
             write_line(report, &c->rows[i], out);
     }
     fputc('\n', out);
+    return 0;
 }

@@ -116,12 +116,13 @@ int bench_write_json(const struct bench_report *report, FILE *out)
     struct json_doc b = {0};
     json_object *document = json_object_new_object(), *machine = json_object_new_object();
     json_object *conditions = json_object_new_array();
-    char sentence[BENCH_SENTENCE];
+    char *sentence = bench_sentence(report);
 
-    bench_sentence(report, sentence, sizeof(sentence));
+    b.failed = !sentence;
     json_doc_put_text(&b, document, "format", FORMAT_NAME);
     json_doc_put_number(&b, document, "version", FORMAT_VERSION);
     json_doc_put_text(&b, document, "sentence", sentence);
+    free(sentence);
     json_doc_put_text(&b, machine, "model", report->machine->model);
     json_doc_put_text(&b, machine, "kernel", report->machine->kernel);
     json_doc_put_text(&b, machine, "tier", report->machine->tier);

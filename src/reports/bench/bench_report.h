@@ -39,14 +39,16 @@ struct bench_report {
     size_t note_count;
 };
 
-#define BENCH_SENTENCE 1024
 /* Writes what is different, in one sentence. */
-void bench_sentence(const struct bench_report *report, char *ret, size_t size);
+void bench_put_sentence(FILE *out, const struct bench_report *report);
+/* Returns the same as text, for the caller to free; NULL: out of memory. */
+char *bench_sentence(const struct bench_report *report);
 
 void bench_write_text(const struct bench_report *report, FILE *out);
-int bench_write_json(const struct bench_report *report, FILE *out);   /* 0 or -ENOMEM */
-void bench_write_junit(const struct bench_report *report, FILE *out); /* a case a condition */
-void bench_write_markdown(const struct bench_report *report, FILE *out);
+/* These return 0 or -ENOMEM. */
+int bench_write_json(const struct bench_report *report, FILE *out);
+int bench_write_junit(const struct bench_report *report, FILE *out); /* a case a condition */
+int bench_write_markdown(const struct bench_report *report, FILE *out);
 
 /* Writes a value of a part, or a change of it: "62.1ms", "+2.4ms", "+3", "4.2 %". */
 void bench_format(const struct bench_report *report, unsigned part, double value, bool change,

@@ -105,10 +105,8 @@ static void write_alone(const struct bench_report *report, FILE *out)
 
 void bench_write_text(const struct bench_report *report, FILE *out)
 {
-    char sentence[BENCH_SENTENCE];
-
-    bench_sentence(report, sentence, sizeof(sentence));
-    fprintf(out, "%s\n\n", sentence);
+    bench_put_sentence(out, report);
+    fputs("\n\n", out);
     write_head(report, out);
     if (report->comparison) {
         write_rows(report, BENCH_ALL, "TIME", out);

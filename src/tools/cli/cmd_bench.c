@@ -426,12 +426,6 @@ static int write_runs(const struct bench_report *report, FILE *out)
     return bench_write_json(&alone, out);
 }
 
-static int write_junit(const struct bench_report *report, FILE *out)
-{
-    bench_write_junit(report, out);
-    return 0;
-}
-
 /* Writes a file besides the report. */
 static int write_file(struct run *run, const char *path,
                       int (*fn)(const struct bench_report *report, FILE *out))
@@ -458,8 +452,7 @@ static int write_markdown(struct run *run)
         return CLI_OK;
     if (!out)
         return cli_error(run->command, "%s: %s", run->options->markdown, strerror(errno));
-    bench_write_markdown(&report, out);
-    failed = fflush(out) || ferror(out);
+    failed = bench_write_markdown(&report, out) || fflush(out) || ferror(out);
     return fclose(out) || failed
                ? cli_error(run->command, "%s: %s", run->options->markdown, strerror(errno))
                : CLI_OK;
@@ -478,7 +471,7 @@ static int write_all(struct run *run, struct output *output)
     status = cli_close_output(run->command, output, status);
     rest = write_file(run, run->options->save, write_runs);
     status = status == CLI_OK ? rest : status;
-    rest = write_file(run, run->options->junit, write_junit);
+    rest = write_file(run, run->options->junit, bench_write_junit);
     status = status == CLI_OK ? rest : status;
     rest = write_markdown(run);
     return status == CLI_OK ? rest : status;
