@@ -21,9 +21,12 @@
 
 /* ---- writing -------------------------------------------------------------------- */
 
-static json_object *number(double value)
+/* null: not known. */
+static void put_value(struct json_doc *b, json_object *object, const char *key, double value)
 {
-    return isnan(value) ? NULL : json_object_new_double(value);
+    bool known = !isnan(value);
+
+    json_doc_put_if(b, object, key, known, known ? json_object_new_double(value) : NULL);
 }
 
 static json_object *runs_of(struct json_doc *b, const struct bench_side *side)
@@ -37,7 +40,7 @@ static json_object *runs_of(struct json_doc *b, const struct bench_side *side)
             double value = side->runs[i].value[part];
 
             if (bench_part_name(part) && !isnan(value) && (part < BENCH_FIXED || value > 0))
-                json_doc_put(b, run, bench_part_name(part), number(value));
+                put_value(b, run, bench_part_name(part), value);
         }
         json_doc_append(b, runs, run);
     }
@@ -74,12 +77,12 @@ static json_object *parts_of(struct json_doc *b, const struct bench_comparison *
                           bench_part_counts(row->part)                   ? "count"
                           : c->options.shares && row->part != BENCH_WALL ? "share"
                                                                          : "ns");
-        json_doc_put(b, part, "a", number(row->result.median[0]));
-        json_doc_put(b, part, "b", number(row->result.median[1]));
-        json_doc_put(b, part, "change", number(row->result.shift));
-        json_doc_put(b, part, "low", number(row->result.low));
-        json_doc_put(b, part, "high", number(row->result.high));
-        json_doc_put(b, part, "p", number(row->result.p));
+        put_value(b, part, "a", row->result.median[0]);
+        put_value(b, part, "b", row->result.median[1]);
+        put_value(b, part, "change", row->result.shift);
+        put_value(b, part, "low", row->result.low);
+        put_value(b, part, "high", row->result.high);
+        put_value(b, part, "p", row->result.p);
         json_doc_put_text(b, part, "verdict", bench_verdict_names[row->verdict]);
         json_doc_append(b, parts, part);
     }
@@ -91,8 +94,8 @@ static json_object *comparison_of(struct json_doc *b, const struct bench_report 
     json_object *comparison = json_object_new_object(), *places = json_object_new_array();
     const struct bench_comparison *c = report->comparison;
 
-    json_doc_put(b, comparison, "alpha", number(c->options.alpha));
-    json_doc_put(b, comparison, "matters", number(c->options.matters));
+    put_value(b, comparison, "alpha", c->options.alpha);
+    put_value(b, comparison, "matters", c->options.matters);
     json_doc_put_bool(b, comparison, "by_turns", !c->options.apart);
     json_doc_put_bool(b, comparison, "shares", c->options.shares);
     json_doc_put_bool(b, comparison, "machine_changed", c->host_changed);
@@ -103,8 +106,8 @@ static json_object *comparison_of(struct json_doc *b, const struct bench_report 
 
         json_doc_put_text(b, place, "cause", bench_part_name(report->places[i].part));
         json_doc_put_text(b, place, "function", report->places[i].function);
-        json_doc_put(b, place, "a_ns", number(report->places[i].ns[0]));
-        json_doc_put(b, place, "b_ns", number(report->places[i].ns[1]));
+        put_value(b, place, "a_ns", report->places[i].ns[0]);
+        put_value(b, place, "b_ns", report->places[i].ns[1]);
         json_doc_append(b, places, place);
     }
     json_doc_put(b, comparison, "places", places);

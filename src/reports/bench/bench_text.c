@@ -122,6 +122,8 @@ void bench_write_text(const struct bench_report *report, FILE *out)
     } else {
         write_alone(report, out);
     }
-    for (size_t i = 0; i < report->note_count; i++)
-        fprintf(out, "%s\n", report->notes[i]);
+    for (size_t i = 0; i < report->note_count; i++) {
+        text_print(out, TEXT_MARKS, report->notes[i]);
+        fputc('\n', out);
+    }
 }

@@ -126,7 +126,7 @@ static int take_commands(const struct cli_command *self, char **words, struct op
         if (strcmp(*word, "--vs"))
             continue;
         *word = NULL;
-        ret->commands[1] = word + 1;
+        ret->commands[1] = word + 1 + (word[1] && !strcmp(word[1], "--"));
         break;
     }
     if (!*words || (ret->commands[1] && !*ret->commands[1]))
@@ -426,55 +426,88 @@ static int write_runs(const struct bench_report *report, FILE *out)
     return bench_write_json(&alone, out);
 }
 
-/* Writes a file besides the report. */
-static int write_file(struct run *run, const char *path,
-                      int (*fn)(const struct bench_report *report, FILE *out))
+static int write_report(const struct bench_report *report, FILE *out)
 {
-    const struct bench_report report = report_of(run);
-    struct output output;
-    int status = path ? cli_open_output(run->command, path, &output) : CLI_OK;
-
-    if (!path || status != CLI_OK)
-        return status;
-    output_begin(&output);
-    if (fn(&report, output.stream))
-        status = cli_error(run->command, "out of memory");
-    return cli_close_output(run->command, &output, status);
+    bench_write_text(report, out);
+    return 0;
 }
 
-static int write_markdown(struct run *run)
-{
-    const struct bench_report report = report_of(run);
-    FILE *out = run->options->markdown ? fopen(run->options->markdown, "ae") : NULL;
-    bool failed;
+/* ---- files ---------------------------------------------------------------------- */
 
-    if (!run->options->markdown)
-        return CLI_OK;
-    if (!out)
-        return cli_error(run->command, "%s: %s", run->options->markdown, strerror(errno));
-    failed = bench_write_markdown(&report, out) || fflush(out) || ferror(out);
+enum { FILE_REPORT, FILE_SAVE, FILE_JUNIT, FILES };
+
+/* What is written, in this order; all of it is opened before anything is run. */
+struct files {
+    struct output outputs[FILES];
+    bool is_open[FILES];
+    FILE *markdown; /* it is appended to */
+};
+
+static void abort_files(struct files *files)
+{
+    for (int i = 0; i < FILES; i++) {
+        if (files->is_open[i])
+            output_abort(&files->outputs[i]);
+    }
+    if (files->markdown)
+        fclose(files->markdown);
+}
+
+static int open_files(const struct run *run, struct files *ret)
+{
+    const struct options *options = run->options;
+    const char *const paths[FILES] = {options->how.output, options->save, options->junit};
+    struct files files = {.markdown = NULL};
+    int status = CLI_OK;
+
+    for (int i = 0; i < FILES && status == CLI_OK; i++) {
+        if (i != FILE_REPORT && !paths[i])
+            continue;
+        status = cli_open_output(run->command, paths[i], &files.outputs[i]);
+        files.is_open[i] = status == CLI_OK;
+    }
+    if (status == CLI_OK && options->markdown) {
+        files.markdown = fopen(options->markdown, "ae");
+        if (!files.markdown)
+            status = cli_error(run->command, "%s: %s", options->markdown, strerror(errno));
+    }
+    if (status == CLI_OK)
+        *ret = files;
+    else
+        abort_files(&files);
+    return status;
+}
+
+static int write_markdown(const struct run *run, const struct bench_report *report, FILE *out)
+{
+    bool failed = bench_write_markdown(report, out) || fflush(out) || ferror(out);
+
     return fclose(out) || failed
                ? cli_error(run->command, "%s: %s", run->options->markdown, strerror(errno))
                : CLI_OK;
 }
 
-static int write_all(struct run *run, struct output *output)
+/* Writes and closes all of them, whichever fails. */
+static int write_files(const struct run *run, struct files *files)
 {
+    const bool json = run->options->how.form.number == BENCH_JSON;
+    int (*const fns[FILES])(const struct bench_report *report, FILE *out) = {
+        json ? bench_write_json : write_report, write_runs, bench_write_junit};
     const struct bench_report report = report_of(run);
-    int status = CLI_OK, rest;
+    int status = CLI_OK, here;
 
-    output_begin(output);
-    if (run->options->how.form.number == BENCH_TEXT)
-        bench_write_text(&report, output->stream);
-    else if (bench_write_json(&report, output->stream))
-        status = cli_error(run->command, "out of memory");
-    status = cli_close_output(run->command, output, status);
-    rest = write_file(run, run->options->save, write_runs);
-    status = status == CLI_OK ? rest : status;
-    rest = write_file(run, run->options->junit, bench_write_junit);
-    status = status == CLI_OK ? rest : status;
-    rest = write_markdown(run);
-    return status == CLI_OK ? rest : status;
+    for (int i = 0; i < FILES; i++) {
+        struct output *output = &files->outputs[i];
+
+        if (!files->is_open[i])
+            continue;
+        output_begin(output);
+        here = fns[i](&report, output->stream) ? cli_error(run->command, "out of memory") : CLI_OK;
+        here = cli_close_output(run->command, output, here);
+        status = status == CLI_OK ? here : status;
+    }
+    here = files->markdown ? write_markdown(run, &report, files->markdown) : CLI_OK;
+    return status == CLI_OK ? here : status;
 }
 
 /* ---- the course of a run -------------------------------------------------------- */
@@ -517,22 +550,22 @@ static int prepare(struct run *run)
 
 static int run_opened(struct run *run)
 {
-    struct output output;
+    struct files files;
     int status = prepare(run), i;
 
     if (status == CLI_OK)
-        status = cli_open_output(run->command, run->options->how.output, &output);
+        status = open_files(run, &files);
     if (status != CLI_OK)
         return status;
     status = run_all(run);
     if (status == CLI_OK && run->side_count == 2)
         status = check_conditions(run);
     if (status != CLI_OK) {
-        output_abort(&output);
+        abort_files(&files);
         return status;
     }
     note_coverage(run);
-    status = write_all(run, &output);
+    status = write_files(run, &files);
     for (i = 0; i < (int)run->options->condition_count; i++) {
         if (!run->holds[i])
             continue;
