@@ -157,6 +157,34 @@ class Everybody(Folder):
         with open(there) as file:
             self.assertEqual(file.read(), "kept")
 
+    def test_recordings_are_compared_as_runs(self):
+        """prcb report --diff with --vs: the same words, document and conditions."""
+        if "without SQLite" in subprocess.run([PRCB, "report", self.path("no")], stderr=subprocess.PIPE, text=True,
+                                              check=False).stderr:
+            self.skipTest("recordings are not built in")
+        sides = []
+        for side, steps in enumerate(("2", "20")):
+            path = self.path("%d.db" % side)
+            subprocess.run([PRCB, "record", "-o", path, "--", WORK, steps], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, check=True)
+            sides.append([shutil.copy(path, self.path("%d-%d.db" % (side, i))) for i in range(6)])
+
+        def report(*args, code=0):
+            result = subprocess.run([PRCB, "report", "--diff", *sides[0], "--vs", *args], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True, timeout=TIMEOUT, check=False)
+            self.assertEqual(result.returncode, code, result.stderr)
+            return result
+        document = json.loads(report(*sides[1], "-j").stdout)
+        run = parts(document)["run"]
+        self.assertEqual((document["format"], run["verdict"], len(document["sides"][1]["runs"])),
+                         ("prcb-bench", "more", 6))
+        self.assertGreater(run["b"], 2 * run["a"])
+        result = report(*sides[1], "--fail-if", "run>+50%", code=3)
+        self.assertRegex(result.stdout, r"^B differs from A: \+[\d.]+ms run")
+        self.assertEqual(result.stderr, "prcb report: --fail-if 'run>+50%' holds\n")
+        self.assertRegex(report(*sides[0]).stdout, "^B does what A does")
+        self.assertIn("two recordings or more", report(sides[1][0], code=2).stderr)
+
     def test_output_of_commands(self):
         self.assertNotIn("hello\n", bench("-n", "2", "--tier", "perf", "--", "echo", "hello").stdout)
         self.assertIn("hello\n", bench("-n", "2", "--tier", "perf", "--show-output", "--", "echo", "hello").stdout)

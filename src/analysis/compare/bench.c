@@ -247,8 +247,10 @@ static int compare(struct work *w)
 
     w->wall = w->options->shares ? 1 : 0;
     note_speed(w);
-    for (unsigned part = 0; part < BENCH_PARTS && !result; part++)
-        result = part == BENCH_REFERENCE ? 0 : add_row(w, part);
+    for (unsigned part = 0; part < BENCH_PARTS && !result; part++) {
+        if (part != BENCH_REFERENCE && !(part == BENCH_WALL && w->options->no_wall))
+            result = add_row(w, part);
+    }
     if (!result && !w->options->shares && bench_row_of(w->ret, BENCH_WALL))
         w->wall = bench_row_of(w->ret, BENCH_WALL)->result.median[0];
     if (!result)

@@ -63,6 +63,7 @@ struct bench_options {
     double matters;  /* what is the least difference to tell, as a share of the wall time */
     bool apart;      /* the sides were not measured by turns: a host that changed judges waits */
     bool shares;     /* compare each part as a share of its run: they are of different machines */
+    bool no_wall;    /* how long a run took says nothing: it was ended when somebody wanted it to */
 };
 
 struct bench_comparison {

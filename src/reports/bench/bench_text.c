@@ -38,12 +38,16 @@ static void write_rows(const struct bench_report *report, enum bench_owner owner
                        const char *heading, FILE *out)
 {
     const struct bench_comparison *c = report->comparison;
+    bool first = true;
 
-    fprintf(out, "\n%-*s %10s %10s %10s %24s\n", NAME_WIDTH, heading, report->names[0],
-            report->names[1], "CHANGE", "BETWEEN");
     for (size_t i = 0; i < c->count; i++) {
-        if (bench_part_owner(c->rows[i].part) == owner)
-            write_row(report, &c->rows[i], out);
+        if (bench_part_owner(c->rows[i].part) != owner)
+            continue;
+        if (first)
+            fprintf(out, "\n%-*s %10s %10s %10s %24s\n", NAME_WIDTH, heading, report->names[0],
+                    report->names[1], "CHANGE", "BETWEEN");
+        first = false;
+        write_row(report, &c->rows[i], out);
     }
 }
 

@@ -17,6 +17,7 @@
 #include "error.h"
 #include "read_file.h"
 #include "report_ds.h"
+#include "report_sides.h"
 #include "output.h"
 #include "format.h"
 
@@ -36,7 +37,8 @@
 #define DEFAULT_TOP     20
 #define TOP_NONE        UINT64_MAX
 #define TIMELINE_MARGIN 6
-#define CONDITIONS_MAX  32
+#define CONDITIONS_MAX  REPORT_CONDITIONS_MAX
+#define SIDE_MAX        64        /* recordings */
 #define TABLE_SWITCHES  (1u << 6) /* behind the tables of a report */
 #define BUFFER_MAX      ((size_t)(1ull << (sizeof(size_t) > 4 ? 32 : 30)))
 #define EXIT_CONDITION  3 /* a --fail-if holds */
@@ -56,7 +58,10 @@ struct run {
     const struct cli_command *command;
     const char *path, *output;
     const char *second; /* of --diff */
-    const char *names;  /* of columns; NULL: prcb's own */
+    char *words[2][SIDE_MAX];
+    size_t word_counts[2];
+    bool vs;           /* words belong to the second side */
+    const char *names; /* of columns; NULL: prcb's own */
     bool diff;
     const char *conditions[CONDITIONS_MAX];
     size_t condition_count;
@@ -184,8 +189,26 @@ static int take_condition(struct cli_parser *parser, void *target)
 }
 
 /* Checks that the options go with two recordings. */
-static int check_diff(const struct run *run)
+static int check_sides(const struct run *run)
 {
+    if (!run->diff || run->word_counts[0] < 2 || run->word_counts[1] < 2)
+        return cli_usage_error(run->command, "--vs needs --diff, and two recordings or more in "
+                                             "front of it and behind");
+    if (run->tables || run->ds_path || run->top != TOP_NONE || run->form.number > FORMAT_JSON)
+        return cli_usage_error(run->command, "--vs goes with --diff, -j, --fail-if and -o only");
+    return CLI_OK;
+}
+
+static int check_diff(struct run *run)
+{
+    if (run->vs)
+        return check_sides(run);
+    if (run->word_counts[0] > 2)
+        return cli_usage_error(run->command,
+                               "'%s': two recordings are enough; several a side go with --vs",
+                               run->words[0][2]);
+    run->path = run->words[0][0];
+    run->second = run->words[0][1];
     if (run->diff && !run->second)
         return cli_usage_error(run->command, "--diff needs two recordings: --diff A.db B.db");
     if (!run->diff && run->second)
@@ -220,10 +243,12 @@ static int check_ds(struct run *run)
 static int take_word(struct cli_parser *parser, void *target)
 {
     struct run *run = target;
+    size_t side = run->vs;
 
-    if (run->second)
-        return cli_usage_error(run->command, "'%s': two recordings are enough", parser->value);
-    *(run->path ? &run->second : &run->path) = parser->value;
+    if (run->word_counts[side] == SIDE_MAX)
+        return cli_usage_error(run->command, "'%s': %d recordings at most", parser->value,
+                               SIDE_MAX);
+    run->words[side][run->word_counts[side]++] = (char *)parser->value;
     return CLI_OK;
 }
 
@@ -259,6 +284,8 @@ static const struct cli_option option_rows[] = {
                                      "it waited for; between these seconds of the recording",
      .take = take_critical},
     {0, "diff", NULL, "what changed from the first recording to the second, per second of each", .kind = CLI_FLAG, AT(diff)},
+    {0, "vs", NULL, "with --diff: several recordings in front of it and behind, compared as prcb bench\n"
+                    "compares runs", .kind = CLI_FLAG, AT(vs)},
     {0, "fail-if", "CONDITION", "with --diff: exit with 3 if it holds, as 'ready>+10%' or 'futex>5ms';\n"
                                 "may be given again", .take = take_condition},
     {0, "ds", "BUFFER", "decode a Debug Store buffer that was saved instead", .kind = CLI_TEXT, AT(ds_path)},
@@ -529,6 +556,28 @@ static int report_diff(const struct run *run)
     return status == CLI_OK ? verdict : status;
 }
 
+static int open_for_side(const void *ctx, const char *path, struct recording *ret)
+{
+    return open_recording(ctx, path, ret);
+}
+
+static int compare_sides(const struct run *run)
+{
+    const struct report_sides sides = {
+        .command = run->command,
+        .paths = {run->words[0], run->words[1]},
+        .counts = {run->word_counts[0], run->word_counts[1]},
+        .conditions = run->conditions,
+        .condition_count = run->condition_count,
+        .output = run->output,
+        .json = run->form.number == FORMAT_JSON,
+        .open = open_for_side,
+        .ctx = run,
+    };
+
+    return report_sides(&sides);
+}
+
 static int report(const struct run *run)
 {
     struct output output;
@@ -559,6 +608,11 @@ static int report(const struct run *run)
 }
 
 static int report_diff(const struct run *run)
+{
+    return report(run);
+}
+
+static int compare_sides(const struct run *run)
 {
     return report(run);
 }
@@ -595,6 +649,8 @@ static int run_report(const struct cli_command *self, int argc, char **argv)
 
     if (parse(&run, argc, argv, &status))
         return status;
+    if (run.vs)
+        return compare_sides(&run);
     return run.ds_path ? report_buffer(&run) : run.diff ? report_diff(&run) : report(&run);
 }
 
@@ -603,6 +659,7 @@ const struct cli_command cmd_report = {
     .name = "report",
     .synopsis = "[options] [FILE]\n"
                 "       prcb report --diff [--fail-if CONDITION]... [options] A.db B.db\n"
+                "       prcb report --diff [options] A1.db A2.db... --vs B1.db B2.db...\n"
                 "       prcb report --ds BUFFER --format N [-j | -x SEP] [-o FILE]",
     .summary = "what a recording says: functions, threads, waits, processors; exports",
     .description =
