@@ -173,6 +173,7 @@ static const struct variant variants[] = {
      {0}},
     {"prcb, profiled, with objects", ROUNDS, PRCB_OPEN_OBJECTS, PROFILED, 0, {0}},
     {"prcb, profiled, with tails", ROUNDS, PRCB_OPEN_TAILS, PROFILED, 0, {0}},
+    {"prcb, profiled, switches kept", ROUNDS, PRCB_OPEN_SWITCHES, PROFILED, 0, {0}},
     {"prcb, profiled, all of this always on",
      ROUNDS,
      PRCB_OPEN_EDGES | PRCB_OPEN_REGISTERS | PRCB_OPEN_INTERRUPTED | PRCB_OPEN_TAILS,
@@ -485,6 +486,8 @@ static const struct pair {
     {"by whom", 0, PRCB_OPEN_EDGES},
     {"objects", 0, PRCB_OPEN_OBJECTS},
     {"tails", 0, PRCB_OPEN_TAILS},
+    {"switches kept", 0, PRCB_OPEN_SWITCHES},
+    {"switches kept, beside by whom", PRCB_OPEN_EDGES, PRCB_OPEN_EDGES | PRCB_OPEN_SWITCHES},
     {"all of this, and interrupts", 0,
      PRCB_OPEN_EDGES | PRCB_OPEN_REGISTERS | PRCB_OPEN_INTERRUPTED | PRCB_OPEN_TAILS},
 };

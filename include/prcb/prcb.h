@@ -60,6 +60,9 @@ struct prcb_options {
     enum prcb_tier tier;  /* PRCB_TIER_AUTO, or force one */
     uint32_t max_threads; /* accounts to make room for; 0: 16384. 1 KiB each on the bpf tier */
     uint32_t flags;       /* enum prcb_open_flag bits */
+    size_t switch_bytes;  /* bpf tier, with PRCB_OPEN_SWITCHES: room for the records of all
+                             processors together, rounded down to 1 KiB times a power of two for
+                             each; 0: 4 MiB for each */
 };
 
 /* For the bpf tier; ignored by others, except where they are named. */
@@ -90,10 +93,12 @@ enum prcb_open_flag {
                                   a session that is shared has them where prcbd.conf says so */
     PRCB_OPEN_OWNERS = 1 << 8, /* with PRCB_OPEN_EDGES: edges tell who held the kernel's mutexes and
                                   semaphores as well. Ignored where there are no edges */
-    PRCB_OPEN_SWITCHES = 1 << 9, /* daemon tier: keep a record of each switch of the session's
-                                  threads, with PRCB_OPEN_EDGES of who woke them:
-                                  prcb_session_switches (prcb/sample.h). Some megabytes, and two
-                                  sessions of a user. Ignored elsewhere */
+    PRCB_OPEN_SWITCHES = 1 << 9, /* keep a record of each switch of the session's threads, the
+                                  last ones: prcb_session_switches (prcb/sample.h). daemon tier:
+                                  with PRCB_OPEN_EDGES also of who woke them; some megabytes, and
+                                  two sessions of a user. bpf tier: of who woke them in any case,
+                                  which attaches programs to all wakeups and interrupts. Ignored on
+                                  the perf tier */
     PRCB_OPEN_OBJECTS = 1 << 10, /* keep which file and, on the bpf tier, which of the kernel's
                                     locks waits are for (prcb_account.object, prcb_chosen). daemon
                                     tier: of one's own threads, whoever else's are profiled. Not on

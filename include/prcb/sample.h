@@ -249,6 +249,11 @@ struct prcb_switch {
     uint32_t waker_vector; /* the interrupt's or softirq's number, PRCB_INTERRUPT_UNKNOWN: none, */
     uint32_t waker_tid, waker_pid; /* and the thread, in the initial pid namespace, */
     char waker_comm[16];           /* with its name then */
+    /* These are empty in records of prcb_switches_read, and of an earlier prcbd: */
+    char old_comm[16], new_comm[16]; /* the threads' names then */
+    uint64_t wait_ns;                /* what the new thread was off for beside ready_ns, */
+    uint32_t new_cause; /* and what it was: enum prcb_cause, PRCB_CAUSE_NONE: not known */
+    uint32_t pad1;
 };
 
 struct prcb_switches; /* a stream of switch records: opaque */
@@ -270,7 +275,7 @@ typedef int (*prcb_switch_fn)(const struct prcb_switch *record, void *ctx);
 PRCB_API int prcb_switches_read(struct prcb_switches *w, prcb_switch_fn fn, void *ctx,
                                 uint64_t *ret_lost);
 
-/* ---- of one's own threads, without privilege ---- */
+/* ---- of a session ---- */
 
 struct prcb_switch_room {
     size_t size;   /* sizeof(struct prcb_switch_room), set by the caller */
@@ -279,19 +284,28 @@ struct prcb_switch_room {
     uint32_t
         full; /* percent of the fullest processor's room that was in use: at 100 some are lost */
     uint32_t pad;
+    uint64_t from_ns; /* CLOCK_MONOTONIC: from here on this call handed out all that there were;
+                         0: all since the call before, or the beginning */
 };
 
-/* Switch records of the threads that a session with PRCB_OPEN_SWITCHES profiles, from prcbd. As
+/* Switch records of the threads that a session with PRCB_OPEN_SWITCHES profiles. As
  * prcb_switches_read, but: numbers are of the caller's pid namespace; a side of the switch that is
  * none of the session's threads is 0 like the idle thread, its part of the record empty; there are
  * no samples' members; a waker that /proc would not show to this user is PRCB_BY_OTHERS, and
- * woken_cpu then UINT32_MAX. Each processor has room for 1,024 to 16,384 records, two for a switch
- * between two of the threads: what is not read in time is overwritten and counted. A switch that
+ * woken_cpu then UINT32_MAX. The records of each processor come in order, one processor after the
+ * other. On the daemon tier each has room for 1,024 to 16,384 of them, on the bpf tier for eight a
+ * kibibyte of its part of prcb_options.switch_bytes, two for a switch
+ * between two of the threads: what is not read in time is overwritten and counted. So who never
+ * reads pays for no reading, and has the last ones when he does. A switch that
  * the kernel does not report has no record; the account has its time all the same. To be called by
  * one thread at a time. ret: may be NULL. -EOPNOTSUPP the session keeps none: *err says why.
  * -EINVAL: ret->size is not set */
 PRCB_API int prcb_session_switches(struct prcb *p, prcb_switch_fn fn, void *ctx,
                                    struct prcb_switch_room *ret, struct prcb_error *err);
+/* The next prcb_session_switches hands out every record that is still there, read before or not:
+ * the last moments of a session whose records are read when something has happened, and not
+ * before. By the one that reads them. -EOPNOTSUPP as above */
+PRCB_API int prcb_session_switches_rewind(struct prcb *p, struct prcb_error *err);
 
 #ifdef __cplusplus
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -27,6 +28,7 @@
 
 #include <prcb/edges.h>
 #include <prcb/processors.h>
+#include <prcb/sample.h>
 
 /* ---- reading ---- */
 
@@ -362,6 +364,15 @@ static unsigned play_parts(struct prcb *p, const struct pair *pair, const uint64
 /* Two processes on two processors wake each other as fast as they can: a wake often comes between
  * "about to sleep" and the switch out. No waker is lost, and none but the other is named; nor on
  * one processor. */
+static int play_on(void *arg)
+{
+    const struct pair *pair = arg;
+
+    while (pair)
+        play(pair, 1000);
+    return 1;
+}
+
 static void test_a_million_wakes_have_their_wakers(void **state)
 {
     struct whose wakers[2] = {{PRCB_CAUSE_PIPE, PRCB_BY_THREAD, 0},
@@ -1246,6 +1257,137 @@ static void test_without(void **state)
     assert_int_equal(seen.count, 0);
 }
 
+/* ---- switch records ---- */
+
+/* What a reader expects of two threads that wait for each other in pipes. */
+struct read_switches {
+    pid_t tids[2];
+    char comm[16];
+    uint64_t outs[2], records, strange, woken;
+    uint64_t last[256]; /* stamps, by processor */
+};
+
+static bool is_sound(struct read_switches *seen, const struct prcb_switch *s)
+{
+    bool in_order = s->cpu < 256 && s->time_ns >= seen->last[s->cpu];
+
+    if (s->cpu < 256)
+        seen->last[s->cpu] = s->time_ns;
+    for (unsigned i = 0; i < 2; i++) {
+        seen->outs[i] += s->old_tid == (uint32_t)seen->tids[i];
+        seen->woken += s->new_tid == (uint32_t)seen->tids[i] &&
+                       s->waker_tid == (uint32_t)seen->tids[!i] && s->woken_ns <= s->time_ns;
+    }
+    return in_order && (s->old_tid || s->new_tid) &&
+           (!s->old_tid || (!strcmp(s->old_comm, seen->comm) && prcb_cause_info(s->cause))) &&
+           (!s->new_tid || (!strcmp(s->new_comm, seen->comm) && prcb_cause_info(s->new_cause))) &&
+           (!s->waker_by || prcb_edge_by_name(s->waker_by));
+}
+
+static int read_switch(const struct prcb_switch *s, void *ctx)
+{
+    struct read_switches *seen = ctx;
+
+    seen->records++;
+    seen->strange += !is_sound(seen, s);
+    return 0;
+}
+
+static struct prcb *open_switches(size_t bytes, pid_t child, struct read_switches *seen)
+{
+    const struct prcb_options options = {
+        .size = sizeof(options),
+        .tier = PRCB_TIER_BPF,
+        .flags = PRCB_OPEN_SWITCHES,
+        .max_threads = 64,
+        .switch_bytes = bytes,
+    };
+    struct prcb_error err = {0};
+    struct prcb *p = NULL;
+
+    if (prcb_open(&options, &p, &err))
+        fail_msg("%s", err.text);
+    *seen = (struct read_switches){.tids = {gettid(), child}};
+    assert_int_equal(prctl(PR_GET_NAME, seen->comm), 0);
+    must_profile_thread(p, gettid(), 0);
+    must_profile_thread(p, child, 0);
+    return p;
+}
+
+/* Every switch that the kernel counts has its record, with its thread's name, and each wait who
+ * ended it, though nobody reads meanwhile. */
+static void test_switch_records_are_the_kernels(void **state)
+{
+    struct pair pair;
+    struct read_switches seen;
+    struct prcb_switch_room room = {.size = sizeof(room)};
+    uint64_t before, after, kernel, unreported;
+    struct prcb_error err = {0};
+    struct prcb *p;
+    pid_t child;
+
+    assert_false(pipe(pair.there) || pipe(pair.back));
+    child = child_start(echo, &pair);
+    pin_to(0);
+    pin_thread(child, 1);
+    p = open_switches(64u << 20, child, &seen);
+    unreported = unreported_on(2);
+    pin_to(0);
+    assert_int_equal(prcb_session_switches(p, read_switch, &seen, NULL, &err), 0);
+    before = seen.outs[0];
+    kernel = own_switches();
+    play(&pair, repeated(20000));
+    kernel = own_switches() - kernel;
+    assert_int_equal(prcb_session_switches(p, read_switch, &seen, &room, &err), 0);
+    after = seen.outs[0];
+    unreported = unreported_on(2) - unreported;
+    printf("    %" PRIu64 " switches of the kernel's, %" PRIu64 " records of them, %" PRIu64
+           " not reported\n",
+           kernel, after - before, unreported);
+    assert_int_equal(room.lost, 0);
+    assert_int_equal(seen.strange, 0);
+    assert_true(kernel - (after - before) <= unreported);
+    assert_true(seen.woken > kernel && seen.outs[1] > 0);
+    /* Read again, from the beginning. */
+    assert_int_equal(room.from_ns, 0);
+    before = seen.records;
+    memset(seen.last, 0, sizeof(seen.last));
+    assert_int_equal(prcb_session_switches_rewind(p, &err), 0);
+    assert_int_equal(prcb_session_switches(p, read_switch, &seen, &room, &err), 0);
+    assert_true(seen.records >= 2 * before && !room.from_ns && !seen.strange);
+    prcb_close(p);
+}
+
+/* Overwritten again and again beside its reader, a ring shows no record that was not written. */
+static void test_no_switch_record_is_torn(void **state)
+{
+    struct pair pair;
+    struct read_switches seen;
+    struct prcb_switch_room room = {.size = sizeof(room)};
+    struct prcb_error err = {0};
+    uint64_t until;
+    struct prcb *p;
+    pid_t child, player;
+
+    assert_false(pipe(pair.there) || pipe(pair.back));
+    child = child_start(echo, &pair);
+    player = child_start(play_on, &pair);
+    p = open_switches(8u << 10, child, &seen);
+    must_profile_thread(p, player, 0);
+    seen.tids[0] = player;
+    until = mono_ns() + 1000000000ull * slowness();
+    while (mono_ns() < until || (!room.lost && mono_ns() < until + 10000000000ull * slowness()))
+        assert_int_equal(prcb_session_switches(p, read_switch, &seen, &room, &err), 0);
+    printf("    %" PRIu64 " records read, %" PRIu64 " overwritten\n", seen.records, room.lost);
+    assert_true(room.lost > 0 && seen.records > 0);
+    memset(seen.last, 0, sizeof(seen.last));
+    assert_int_equal(prcb_session_switches_rewind(p, &err), 0);
+    assert_int_equal(prcb_session_switches(p, read_switch, &seen, &room, &err), 0);
+    assert_true(room.from_ns > until - 1000000000ull * slowness());
+    assert_int_equal(seen.strange, 0);
+    prcb_close(p);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -1262,6 +1404,8 @@ int main(int argc, char **argv)
         BPF_TEST(test_law),
         BPF_TEST(test_kernel_mutex),
         BPF_TEST(test_kernel_semaphore),
+        BPF_TEST(test_switch_records_are_the_kernels),
+        BPF_TEST(test_no_switch_record_is_torn),
     };
 
     int result;

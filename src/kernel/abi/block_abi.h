@@ -222,14 +222,15 @@ struct prcb_tail_block {
 #define PRCB_SWITCH_OUT 1 /* the thread leaves a processor */
 #define PRCB_SWITCH_IN  2 /* ... or gets one */
 
-#define PRCB_SWITCH_USER 1 /* flags, OUT: it waits for its own program's sake */
+#define PRCB_SWITCH_USER  1 /* flags, OUT: it waits for its own program's sake */
+#define PRCB_SWITCH_NAMED 2 /* flags: the thread's name is there, of IN also wait_ns. Since 1.9 */
 
 #define PRCB_CPU_UNKNOWN 0xffffffffu
 
 struct prcb_switch_record {
     __u64 time_ns; /* CLOCK_MONOTONIC: both records of one switch have the same */
     __u8 kind;     /* PRCB_SWITCH_OUT or PRCB_SWITCH_IN: others' members mean nothing */
-    __u8 cause;    /* OUT: enum prcb_cause */
+    __u8 cause;    /* OUT: enum prcb_cause; IN, PRCB_SWITCH_NAMED: of what it comes back from */
     __u8 by;       /* IN: who ended its wait, enum prcb_edge_by; 0: nobody, or not known */
     __u8 flags;
     __u32 state;    /* OUT: the kernel's */
@@ -238,13 +239,19 @@ struct prcb_switch_record {
     __s16 prio;     /* the kernel's */
     __u16 pad;
     __u64 ready_ns; /* IN: how long it had been able to run; 0: not known, or not at all */
-    /* IN, and `by` is not 0: */
-    __u64 woken_ns;  /* when, CLOCK_MONOTONIC */
-    __u32 woken_cpu; /* where; PRCB_CPU_UNKNOWN: that is another user's */
-    __u32 vector;    /* as in prcb_edge_cell, and so are these: */
+    union {
+        struct {             /* IN, and `by` is not 0: */
+            __u64 woken_ns;  /* when, CLOCK_MONOTONIC */
+            __u32 woken_cpu; /* where; PRCB_CPU_UNKNOWN: that is another user's */
+            __u32 vector;    /* as in prcb_edge_cell, and so are those below */
+        };
+        char name[16]; /* OUT: the thread's, in the first line of the cache, as all of an OUT */
+    };
     __u32 waker_tid, waker_pid;
     char comm[16];
-    __u64 pad1[6];
+    __u64 wait_ns; /* IN: how long it had been off but for ready_ns */
+    char came[16]; /* IN: the thread's name */
+    __u64 pad1[3];
 };
 
 #define PRCB_SWITCHES_EACH 8 /* in an element */
@@ -258,7 +265,8 @@ struct prcb_switch_ring {
     /* In the first ring, this counts the records of processors that have no ring, for they came
      * later; atomic adds. Since 1.9 */
     __u64 elsewhere;
-    __u64 pad[126];
+    __u64 last_ns; /* in a session of one's own: the last record's stamp. Since 1.9 */
+    __u64 pad[125];
 };
 
 /* The first page is written before any program is attached, but for the counters (atomic adds). */

@@ -19,9 +19,9 @@
 #include "edges.bpf.h"
 #include "tails.bpf.h"
 
-#ifdef PRCB_CLIENTS
 #include "switch_records.bpf.h"
-#else
+
+#ifndef PRCB_CLIENTS
 #include "chosen.bpf.h"
 #endif
 
@@ -206,9 +206,12 @@ static long leave(__u32 i, struct switching *s)
     edges = wants_edges(profile) ? edges_of(profile) : NULL;
     unreported = account->state == PRCB_STATE_OFF;
     switch_out(s, profile, account, edges);
-    if (edges)
+    if (wants_wakers(profile))
         leave_edges(profile, s->next, s->cause, unreported);
     record_out(s, profile, account);
+#ifndef PRCB_CLIENTS
+    choose_out(s, account);
+#endif
     return 0;
 }
 
@@ -234,7 +237,10 @@ static long enter(__u32 i, struct switching *s)
     edges = wants_edges(profile) ? edges_of(profile) : NULL;
     switch_in(s, profile, &tag->holders[i], account, edges, &closed);
     record_in(s, profile, account, &closed);
-    if (edges)
+#ifndef PRCB_CLIENTS
+    choose_in(s, account);
+#endif
+    if (wants_wakers(profile))
         profile->waker.what = 0;
     return 0;
 }

@@ -28,7 +28,9 @@ struct prcb_bpf_config {
     __u32 owners;  /* of one process, with edges: who holds the kernel's locks */
     __u32 objects; /* of one process: keep what waits are for in accounts, and of chosen ones */
     __u32 tails;   /* of one process: element of account_map where tails begin; 0: none are kept */
-    __u32 processors; /* with tails: for how many there are some */
+    __u32 processors; /* with tails or switch records: for how many there are some */
+    __u32 switches;   /* of one process: elements of each ring of switch records, a power of two;
+                         0: none are kept */
 };
 
 /* Waits are chosen at random (prcb.h, prcb_chosen); this is what the ring holds. A choice is

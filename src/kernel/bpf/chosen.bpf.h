@@ -158,17 +158,13 @@ static __noinline int end_chosen(struct tag *tag, struct prcb_account_block *acc
     return 0;
 }
 
-/* Writes what a switch leaves besides the accounts; with clients: switch_records.bpf.h. */
-static __always_inline void record_out(struct switching *s, struct profile *profile,
-                                       struct prcb_account_block *account)
+static __always_inline void choose_out(struct switching *s, struct prcb_account_block *account)
 {
     if (config.chosen)
         choose(s->tag, account, s);
 }
 
-static __always_inline void record_in(struct switching *s, struct profile *profile,
-                                      struct prcb_account_block *account,
-                                      const struct closed *closed)
+static __always_inline void choose_in(struct switching *s, struct prcb_account_block *account)
 {
     if (config.chosen && s->tag->chosen)
         end_chosen(s->tag, account);

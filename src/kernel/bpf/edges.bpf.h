@@ -168,7 +168,7 @@ static __always_inline void leave_edges(struct profile *profile, struct task_str
         profile->waker.what = 0;
     profile->waker.again = 0;
     profile->taker.what = 0;
-    if (!cause_is_ready(cause))
+    if (!wants_edges(profile) || !cause_is_ready(cause))
         return;
     tell_task(handle_of(profile), next, &profile->taker);
     end_telling(&profile->taker, handle_of(profile));
@@ -197,7 +197,7 @@ int prcb_waking(__u64 *ctx)
         __u64 handle = handle_of(profile);
         bool again = is_told(profile, &profile->waker);
 
-        if (!wants_edges(profile) || !begin_telling(&profile->waker))
+        if (!wants_wakers(profile) || !begin_telling(&profile->waker))
             continue;
         who_is_here(handle, current, &profile->waker);
         profile->waker.again = again;

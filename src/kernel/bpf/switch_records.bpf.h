@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  *
- * Writes switch records of a client's threads into a ring of this processor's in the client's
- * own map (block_abi.h). What the client might have written there leads to no place outside of
+ * Writes switch records of a session's threads into a ring of this processor's in the owner's
+ * own map (block_abi.h). What a client might have written there leads to no place outside of
  * that ring. Part of accounts.bpf.c.
  */
 #ifndef PRCB_SWITCH_RECORDS_BPF_H
@@ -11,15 +11,14 @@
 #include "stretches.bpf.h"
 
 /* Returns where the next record goes, and the head of this processor's ring; NULL: there is
- * none. Not inlined: what leads to either is of no account to the verifier then. */
-static __noinline struct prcb_switch_record *next_record(__u32 number,
-                                                         struct prcb_switch_ring **ret_ring)
+ * none. Of clients it is not inlined: what leads to either is of no account to the verifier then.
+ */
+static RINGS_INLINE struct prcb_switch_record *next_record(__u32 number,
+                                                           struct prcb_switch_ring **ret_ring)
 {
-    const struct prcb_bpf_client *client = client_by(number);
-    __u32 first = client->switches, elements = client->switch_elements, row, at;
-    __u32 cpu = bpf_get_smp_processor_id();
-    bool here = cpu < client->processors;
-    void *map = first ? client_map(number) : NULL;
+    __u32 first, elements, processors, row, at, cpu = bpf_get_smp_processor_id();
+    void *map = switch_rings_of(number, &first, &elements, &processors);
+    bool here = cpu < processors;
     struct prcb_switch_element *element;
     struct prcb_switch_ring *ring;
     __u64 position;
@@ -45,34 +44,42 @@ static __noinline struct prcb_switch_record *next_record(__u32 number,
     return element && in_order() ? &element->records[at] : NULL;
 }
 
-static __always_inline void fill_out(struct prcb_switch_record *record, struct switching *s)
+static __always_inline void fill_out(struct prcb_switch_record *record, struct switching *s,
+                                     const struct prcb_account_block *account)
 {
     record->kind = PRCB_SWITCH_OUT;
     record->cause = s->cause;
-    record->flags = s->prev->flags & PF_KERNELS_ ? 0 : PRCB_SWITCH_USER;
+    record->flags = PRCB_SWITCH_NAMED | (s->prev->flags & PF_KERNELS_ ? 0 : PRCB_SWITCH_USER);
     record->state = s->state;
     record->syscall = s->tag->call.number;
     record->prio = task_prio(s->prev);
+    __builtin_memcpy(record->name, account->comm, sizeof(record->name));
 }
 
 static __always_inline void fill_in(struct prcb_switch_record *record, struct switching *s,
-                                    struct profile *profile, const struct closed *closed)
+                                    struct profile *profile,
+                                    const struct prcb_account_block *account,
+                                    const struct closed *closed)
 {
     const struct who *waker = &profile->waker;
 
     record->kind = PRCB_SWITCH_IN;
     record->by = 0;
+    record->cause = closed->cause;
+    record->flags = PRCB_SWITCH_NAMED;
+    record->wait_ns = closed->wait;
+    __builtin_memcpy(record->came, account->comm, sizeof(record->came));
     record->prio = task_prio(s->next);
     record->ready_ns = closed->ready;
     if (cause_is_ready(closed->cause) || closed->cause == PRCB_CAUSE_THROTTLED ||
-        !wants_edges(profile) || !is_told(profile, waker))
+        !wants_wakers(profile) || !is_told(profile, waker))
         return;
     record->by = waker->what >> 16;
     record->vector = waker->what >> 32;
     record->waker_tid = waker->thread;
     record->waker_pid = waker->pid;
     __builtin_memcpy(record->comm, waker->comm, sizeof(record->comm));
-    record->woken_ns = profile->woken_ns;
+    record->woken_ns = least(profile->woken_ns, record->time_ns);
     record->woken_cpu = profile->woken_cpu;
 }
 
@@ -82,26 +89,26 @@ static __always_inline void record_switch(struct switching *s, struct profile *p
                                           const struct closed *closed)
 {
     struct prcb_switch_ring *ring;
-    struct prcb_switch_record *record = next_record(client_of(handle_of(profile)), &ring);
+    struct prcb_switch_record *record = next_record(client_of_profile(profile), &ring);
 
     if (!record)
         return;
     if (!s->mono)
-        s->mono = bpf_ktime_get_ns();
+        s->mono = mono_of(s->now, ring);
     record->time_ns = s->mono;
     record->tid = account->tid;
     record->pid = account->pid;
     if (closed)
-        fill_in(record, s, profile, closed);
+        fill_in(record, s, profile, account, closed);
     else
-        fill_out(record, s);
+        fill_out(record, s, account);
     /* The record is stored before the count that announces it. This pairs with the reader's
      * first look at it. */
     if (in_order())
         *(volatile __u64 *)&ring->written = ring->written + 1;
 }
 
-/* Writes what a switch leaves besides the accounts; of a session of one's own: chosen.bpf.h. */
+/* Writes what a switch leaves besides the accounts. */
 static __always_inline void record_out(struct switching *s, struct profile *profile,
                                        struct prcb_account_block *account)
 {

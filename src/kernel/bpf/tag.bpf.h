@@ -10,6 +10,7 @@
 #include "block_abi.h"
 #include "classify.bpf.h"
 #include "interval.bpf.h"
+#include "seqcount_abi.h"
 #include "who.bpf.h"
 
 #ifdef PRCB_CLIENTS
@@ -29,15 +30,15 @@ struct profile {
     __u64 handle; /* client, account and generation in one word: clients.bpf.inc; 0: free */
     __u32 pass;   /* PRCB_PASS_* */
     __u32 wants;  /* PRCB_WANT_*, as in the account, which the client might write to */
-    /* These are kept with switch records, and told with the waker: when its last waking was, and
-     * where. */
-    __u64 woken_ns; /* CLOCK_MONOTONIC */
-    __u32 woken_cpu;
 #else
     __u32 slot;        /* from SLOT_FULL on: none */
     __u32 generation;  /* of the account, when it was given */
     __u32 pass;        /* PRCB_PASS_* */
 #endif
+    /* These are kept with switch records, and told with the waker: when its last waking was, and
+     * where. */
+    __u64 woken_ns; /* CLOCK_MONOTONIC */
+    __u32 woken_cpu;
     /* These serve edges. The waker is stored by the one that wakes the task, under the task's
      * pi_lock, before the kernel queues it; the switch that takes it comes after that under its
      * run queue's lock. */
@@ -104,6 +105,18 @@ static __always_inline bool all_ordered(void)
     __u64 order = 0;
 
     return __sync_lock_test_and_set(&order, 1) != 2;
+}
+
+/* Orders stores before it before those after it, and loads likewise: they stay in their order on
+ * x86. Always true, as all_ordered. */
+static __always_inline bool in_order(void)
+{
+#if defined(__TARGET_ARCH_x86)
+    prcb_seq_barrier();
+    return true;
+#else
+    return all_ordered();
+#endif
 }
 
 /* Describes a switch as the thread that leaves sees it, and the one that comes. */

@@ -128,6 +128,7 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     p->max_threads = options.max_threads ? options.max_threads : PRCB_ACCOUNTS_DEFAULT;
     p->max_asked = options.max_threads;
     p->flags = options.flags;
+    p->switch_bytes = options.switch_bytes;
     p->pid_ns = own_pid_ns();
     pthread_mutex_init(&p->lock, NULL);
     clock_base_init(&p->clock);
@@ -376,11 +377,20 @@ int prcb_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret
 
 static const char *no_switches(const struct prcb *p)
 {
-    if (p->tier->number != PRCB_TIER_DAEMON)
-        return "only the daemon tier does; with the rights of the bpf tier use prcb_switches_open";
+    if (p->tier->number == PRCB_TIER_PERF)
+        return "the perf tier has none";
     return p->flags & PRCB_OPEN_SWITCHES
                ? "prcbd is too old for it, or the session is one that is shared"
                : "it was not opened with PRCB_OPEN_SWITCHES";
+}
+
+int prcb_session_switches_rewind(struct prcb *p, struct prcb_error *err)
+{
+    if (!p->mapped.switches)
+        return prcb_fail(err, -EOPNOTSUPP, "this session keeps no switch records: %s",
+                         no_switches(p));
+    switch_rings_rewind(p->mapped.switches);
+    return 0;
 }
 
 int prcb_session_switches(struct prcb *p, prcb_switch_fn fn, void *ctx,

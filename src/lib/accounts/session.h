@@ -27,6 +27,7 @@ struct prcb {
     uint32_t max_threads;
     uint32_t max_asked;      /* by the caller; 0: the tier's default */
     uint32_t flags;          /* enum prcb_open_flag */
+    size_t switch_bytes;     /* as asked for */
     uint32_t pid_ns;         /* inode of the caller's pid namespace */
     struct clock_base clock; /* taken at open; constant */
     pthread_mutex_t lock;    /* over everything below, and one caller at a time in a tier's

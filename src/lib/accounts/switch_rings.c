@@ -15,7 +15,9 @@ struct switch_rings {
     bool has_ready;
     size_t stride;   /* bytes from one ring to the next */
     uint64_t places; /* records of each */
-    uint64_t lost;
+    uint64_t lost, from_ns;
+    bool rewound;
+    bool cut;        /* of the ring that is read, records before the next are not handed out */
     uint64_t read[]; /* of each: how many records were read, or lost */
 };
 
@@ -63,7 +65,18 @@ static void skip_lost(struct switch_rings *r, uint32_t cpu, uint64_t written)
     if (written - *read < r->places)
         return;
     r->lost += written - *read - (r->places - 1);
+    r->cut = true;
     *read = written - (r->places - 1);
+}
+
+void switch_rings_rewind(struct switch_rings *r)
+{
+    for (uint32_t cpu = 0; cpu < r->processors; cpu++) {
+        uint64_t written = written_of(ring_of(r, cpu));
+
+        r->read[cpu] = written < r->places ? 0 : written - (r->places - 1);
+    }
+    r->rewound = true;
 }
 
 /* Copies record number *read; false: it is gone. */
@@ -97,6 +110,8 @@ static void put_out(const struct prcb_switch_record *from, struct prcb_switch *t
     to->cause = info ? from->cause : PRCB_CAUSE_OTHER;
     to->reason = info ? (uint8_t)info->reason : 0;
     to->flags = from->flags & PRCB_SWITCH_USER ? PRCB_SWITCH_USER_MODE : 0;
+    if (from->flags & PRCB_SWITCH_NAMED)
+        memcpy(to->old_comm, from->name, sizeof(to->old_comm) - 1);
 }
 
 static void put_in(const struct switch_rings *r, const struct prcb_switch_record *from,
@@ -107,6 +122,11 @@ static void put_in(const struct switch_rings *r, const struct prcb_switch_record
     to->new_prio = from->prio;
     to->ready_ns = from->ready_ns;
     to->flags |= r->has_ready ? PRCB_SWITCH_READY : 0;
+    if (from->flags & PRCB_SWITCH_NAMED) {
+        memcpy(to->new_comm, from->came, sizeof(to->new_comm) - 1);
+        to->wait_ns = from->wait_ns;
+        to->new_cause = prcb_cause_info(from->cause) ? from->cause : PRCB_CAUSE_OTHER;
+    }
     if (!from->by)
         return;
     to->waker_by = from->by;
@@ -151,16 +171,21 @@ static int read_ring(struct switch_rings *r, uint32_t cpu, prcb_switch_fn fn, vo
 
     if (percent > *full)
         *full = percent;
+    r->cut = r->rewound && r->read[cpu];
     skip_lost(r, cpu, written);
     while (r->read[cpu] < written && !result) {
         struct prcb_switch record;
         unsigned taken = take(r, cpu, written, &record);
 
         r->read[cpu] += taken;
-        if (taken)
-            result = fn(&record, ctx);
-        else
+        if (!taken) {
             skip_lost(r, cpu, written = written_of(ring_of(r, cpu)));
+            continue;
+        }
+        if (r->cut && record.time_ns > r->from_ns)
+            r->from_ns = record.time_ns;
+        r->cut = false;
+        result = fn(&record, ctx);
     }
     return result;
 }
@@ -171,8 +196,11 @@ int switch_rings_read(struct switch_rings *r, prcb_switch_fn fn, void *ctx,
     int result = 0;
 
     ret->full = 0;
+    r->from_ns = 0;
     for (uint32_t cpu = 0; cpu < r->processors && !result; cpu++)
         result = read_ring(r, cpu, fn, ctx, &ret->full);
+    r->rewound = false;
+    ret->from_ns = r->from_ns;
     /* Of processors without a ring: a count that only grows, of nothing that is read here. */
     ret->lost = r->lost + __atomic_load_n(&ring_of(r, 0)->elsewhere, __ATOMIC_RELAXED);
     return result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Reading switch records from the rings of a client of prcbd (block_abi.h): memory that is mapped
+ * Reading switch records from the rings of a session (block_abi.h): memory that is mapped
  * read-only, and that its writers go round in without waiting for the reader. No system call.
  *
  * Threads    one reader at a time.
@@ -21,6 +21,8 @@ int switch_rings_open(const void *memory, uint32_t processors, uint32_t elements
                       struct switch_rings **ret);
 void switch_rings_close(struct switch_rings *r); /* NULL is allowed */
 
+/* As prcb_session_switches_rewind. */
+void switch_rings_rewind(struct switch_rings *r);
 /* As prcb_session_switches. */
 int switch_rings_read(struct switch_rings *r, prcb_switch_fn fn, void *ctx,
                       struct prcb_switch_room *ret);

@@ -20,16 +20,39 @@
 #include "bpf_load.h"
 #include "bpf_run.h"
 #include "present.h"
+#include "switch_rings.h"
 
 #define CHOSEN_BYTES (8u << 20) /* of the ring: 1000 stacks, some milliseconds of the busiest */
+#define SWITCH_BYTES (4u << 20) /* of switch records, a processor, where no size is asked for */
 
 /* ---- opening ---- */
 
-static uint32_t tail_processors(const struct prcb *p)
+static uint32_t processors_for(const struct prcb *p, uint32_t flags)
 {
-    int count = p->flags & PRCB_OPEN_TAILS ? libbpf_num_possible_cpus() : 0;
+    int count = p->flags & flags ? libbpf_num_possible_cpus() : 0;
 
     return count > 0 ? present_processors((uint32_t)count) : 0;
+}
+
+static uint32_t tail_processors(const struct prcb *p)
+{
+    return processors_for(p, PRCB_OPEN_TAILS);
+}
+
+/* Elements of each processor's ring of switch records, after its head; 0: none are kept. */
+static uint32_t switch_elements(const struct prcb *p)
+{
+    uint32_t processors = processors_for(p, PRCB_OPEN_SWITCHES), elements = 1;
+    size_t each = processors && p->switch_bytes ? p->switch_bytes / processors : SWITCH_BYTES;
+
+    while (each >= 2 * elements * sizeof(struct prcb_switch_element) && elements < 1u << 20)
+        elements *= 2;
+    return processors ? elements : 0;
+}
+
+static uint32_t switch_map_elements(const struct prcb *p)
+{
+    return processors_for(p, PRCB_OPEN_SWITCHES) * (switch_elements(p) + 1);
 }
 
 static uint32_t tail_elements(const struct prcb *p)
@@ -57,9 +80,13 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     skeleton->rodata->config.edges = (p->flags & PRCB_OPEN_EDGES) != 0;
     skeleton->rodata->config.owners = (p->flags & PRCB_OPEN_OWNERS) != 0 && locks;
     skeleton->rodata->config.objects = (p->flags & PRCB_OPEN_OBJECTS) != 0;
-    bpf_program__set_autoload(skeleton->progs.prcb_waking, p->flags & PRCB_OPEN_EDGES);
+    bpf_program__set_autoload(skeleton->progs.prcb_waking,
+                              p->flags & (PRCB_OPEN_EDGES | PRCB_OPEN_SWITCHES));
     skeleton->rodata->config.tails = p->flags & PRCB_OPEN_TAILS ? p->max_threads : 0;
-    skeleton->rodata->config.processors = tail_processors(p);
+    skeleton->rodata->config.switches = switch_elements(p);
+    skeleton->rodata->config.processors = processors_for(p, PRCB_OPEN_TAILS | PRCB_OPEN_SWITCHES);
+    if (p->flags & PRCB_OPEN_SWITCHES)
+        bpf_map__set_max_entries(skeleton->maps.switch_map, switch_map_elements(p));
     skeleton->rodata->config.chosen = (p->flags & PRCB_OPEN_CHOSEN) != 0;
     if (p->flags & PRCB_OPEN_CHOSEN)
         bpf_map__set_max_entries(skeleton->maps.chosen_ring, CHOSEN_BYTES);
@@ -117,6 +144,23 @@ static int map_edges(struct prcb *p, struct prcb_error *err)
                          &p->mapped.edges_window);
     return result ? prcb_fail(err, result, "the edges of %u accounts cannot be mapped: %s",
                               p->max_threads, strerror(-result))
+                  : 0;
+}
+
+static int map_switches(struct prcb *p, struct prcb_error *err)
+{
+    size_t bytes = sizeof(struct prcb_switch_element) * switch_map_elements(p);
+    struct window *window = &p->bpf->switches_window;
+    int result =
+        bytes ? window_open(bpf_map__fd(p->bpf->skeleton->maps.switch_map), bytes, true, window)
+              : 0;
+
+    if (!result && bytes)
+        result =
+            switch_rings_open(window->at, processors_for(p, PRCB_OPEN_SWITCHES), switch_elements(p),
+                              p->mapped.features & PRCB_FEATURE_READY, &p->mapped.switches);
+    return result ? prcb_fail(err, result, "%zu bytes of switch records cannot be mapped: %s",
+                              bytes, strerror(-result))
                   : 0;
 }
 
@@ -270,7 +314,7 @@ static int bpf_open(struct prcb *p, struct prcb_error *err)
     if (!p->bpf)
         return prcb_fail(err, -ENOMEM, "out of memory");
     p->bpf->iter_by_task = true;
-    if (p->flags & (PRCB_OPEN_INTERRUPTED | PRCB_OPEN_EDGES))
+    if (p->flags & (PRCB_OPEN_INTERRUPTED | PRCB_OPEN_EDGES | PRCB_OPEN_SWITCHES))
         open_processors(p);
     result = load(p, err);
     if (!result)
@@ -281,6 +325,8 @@ static int bpf_open(struct prcb *p, struct prcb_error *err)
         result = bpf_open_chosen(p, err);
     if (!result)
         result = map_edges(p, err);
+    if (!result)
+        result = map_switches(p, err);
     if (!result)
         result = attach_always(p->bpf->skeleton, err);
     if (!result)
@@ -296,6 +342,8 @@ static void bpf_close(struct prcb *p)
         return;
     window_close(&p->mapped.accounts_window);
     window_close(&p->mapped.edges_window);
+    window_close(&s->switches_window);
+    switch_rings_close(p->mapped.switches);
     if (p->mapped.head)
         munmap((void *)p->mapped.head, (size_t)sysconf(_SC_PAGESIZE));
     memset(&p->mapped, 0, sizeof(p->mapped));

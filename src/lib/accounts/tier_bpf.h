@@ -23,6 +23,7 @@ struct bpf_state {
     struct cgroup_list cgroups;     /* those that are followed */
     __u64 moved;                    /* processes moved into it that were looked for */
     struct ring_buffer *chosen;     /* NULL: none are asked for */
+    struct window switches_window;  /* rings of switch records */
     struct chosen_reading *reading; /* during bpf_chosen_read */
     bool iter_by_task;              /* the kernel can point an iterator at one task (6.1) */
 };

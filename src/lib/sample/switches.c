@@ -18,7 +18,7 @@
 #define ROOM_MOST    (1u << 30) /* sizes are powers of two */
 #define LINKS        6
 
-_Static_assert(sizeof(struct prcb_switch) == 112, "as the program writes it");
+_Static_assert(offsetof(struct prcb_switch, old_comm) == 112, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, cpu) == 16, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, old_state) == 40, "as the program writes it");
 _Static_assert(offsetof(struct prcb_switch, old_prio) == 48, "as the program writes it");
