@@ -45,6 +45,8 @@ int critical_make(const struct recording *recording, int64_t tid, uint64_t from_
                   struct critical *ret, struct prcb_error *err);
 void critical_free(struct critical *critical);
 
+/* Writes the longest sums in a sentence: "40 ms: disk-1 (45) waits for fsync; ...". */
+void critical_print_sentence(const struct critical *critical, FILE *out);
 /* top: sums and steps that are printed, the longest; 0: all. */
 void critical_print_text(const struct critical *critical, size_t top, FILE *out);
 void critical_print_csv(const struct critical *critical, const char *separator, FILE *out);

@@ -15,7 +15,8 @@
 #include "json_doc.h"
 #include "text.h"
 
-#define NAME 80
+#define NAME     80
+#define SENTENCE 3 /* sums in a sentence */
 
 static const char *const kinds[] = {
     [CRITICAL_RUNS] = "runs",
@@ -118,6 +119,25 @@ static void print_line(const struct critical *c, const struct critical_step *ste
     fprintf(out, "%*s  ", (int)(24 - format_width(name)), "");
     text_print(out, TEXT_MARKS, what);
     fputc('\n', out);
+}
+
+void critical_print_sentence(const struct critical *c, FILE *out)
+{
+    char what[3 * NAME], time[FORMAT_CELL];
+    size_t count = 0;
+    struct sum *sums = sums_of(c, &count);
+
+    for (size_t i = 0; sums && i < count && i < SENTENCE && sums[i].ns * 20 >= sums[0].ns; i++) {
+        const struct recorded_thread *thread = &c->recording->threads[sums[i].step->thread];
+
+        describe(c, sums[i].step, what, sizeof(what));
+        format_time(sums[i].ns, time, sizeof(time));
+        fprintf(out, "%s%s ", i ? "; " : "", time);
+        text_print(out, TEXT_MARKS, thread->name);
+        fprintf(out, " (%" PRId64 ") ", thread->tid);
+        text_print(out, TEXT_MARKS, what);
+    }
+    free(sums);
 }
 
 static void print_sums(const struct critical *c, size_t top, FILE *out)

@@ -7,7 +7,7 @@
 
 extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_list, cmd_cpu,
     cmd_power, cmd_record, cmd_report, cmd_why, cmd_top, cmd_serve, cmd_export, cmd_bench,
-    cmd_neighbours, cmd_push;
+    cmd_neighbours, cmd_push, cmd_flight;
 
 const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_PROFILER
@@ -23,6 +23,7 @@ const struct cli_command *const cli_commands[] = {
 #endif
     &cmd_neighbours,
     &cmd_record,
+    &cmd_flight,
     &cmd_report,
     &cmd_cpu,
 #ifdef HAVE_STACK

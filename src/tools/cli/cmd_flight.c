@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * `prcb flight` keeps the last switches of all threads in memory, and `prcb flight save` has it
+ * write them into a file. What it does meanwhile: nothing, but for rules (--on), for which it looks
+ * at the new switches ten times a second.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <prcb/flight.h>
+#include <prcb/prcb.h>
+#include <prcb/sample.h>
+
+#include "array.h"
+#include "error.h"
+#include "now.h"
+#include "stat_options.h"
+#include "stat_targets.h"
+#include "text.h"
+
+#ifdef HAVE_RECORD
+#include "flight_rules.h"
+#include "moment.h"
+#endif
+
+#define NS_PER_S     1000000000ull
+#define NS_PER_MS    1000000ull
+#define DEFAULT_MB   64
+#define DEFAULT_LAST (10 * NS_PER_S)
+#define DEFAULT_REST (10 * NS_PER_S) /* from one file to the next */
+#define DEFAULT_KEEP 20
+#define AFTER_NS     NS_PER_S          /* what comes after a trigger belongs to it */
+#define JUDGE_NS     (100 * NS_PER_MS) /* with rules: looks at the new switches */
+#define RELEASE_NS   NS_PER_S
+#define RULES_MAX    16
+#define MESSAGE_MAX  4096
+#define ANSWER_MS    60000
+
+struct flight {
+    const struct cli_command *command;
+    struct stat_options targets;
+    const char *folder, *socket, *reason;
+    uint64_t megabytes, keep, keep_megabytes, last_ns, rest_ns;
+    const char *rule_texts[RULES_MAX];
+    size_t rule_count;
+    bool save, open, verbose;
+#ifdef HAVE_RECORD
+    struct flight_rule rules[RULES_MAX];
+    struct prcb *session;
+    struct stat_wait wait;
+    int listening, signals;
+    uint64_t last_saved, last_released;
+    char last_path[4096];
+    uint64_t suppressed; /* that met a rule too soon after the last file */
+    /* A trigger that waits for what comes after it; due_ns 0: none. */
+    uint64_t due_ns;
+    struct moment_reason due;
+#endif
+};
+
+static int take_rule(struct cli_parser *parser, void *target)
+{
+    struct flight *f = target;
+
+    if (f->rule_count == RULES_MAX)
+        return cli_usage_error(f->command, "--on: at most %d rules", RULES_MAX);
+    f->rule_texts[f->rule_count++] = parser->value;
+    return CLI_OK;
+}
+
+static int take_word(struct cli_parser *parser, void *target)
+{
+    struct flight *f = target;
+
+    if (f->save || strcmp(parser->value, "save"))
+        return cli_usage_error(f->command, "'%s': the only word there may be is 'save'",
+                               parser->value);
+    f->save = true;
+    return CLI_OK;
+}
+
+#define AT(member) .at = offsetof(struct flight, member)
+/* clang-format off */
+static const struct cli_option option_rows[] = {
+    STAT_TARGET_ROWS(offsetof(struct flight, targets), "keep the switches of", "keep the switches of the threads"),
+    {'a', "all", NULL, "keep the switches of all threads (default)", AT(targets.all)},
+    {'o', "output", "PATH", "keep files in this folder; with save: write to this file", .kind = CLI_TEXT,
+     AT(folder), .what = "the name is empty"},
+    {0, "size", "MB", "memory for the switches, in megabytes (default 64)", .kind = CLI_NUMBER, AT(megabytes),
+     .min = 1, .max = 1u << 20},
+    {0, "last", "SEC", "a file has the last SEC seconds (default 10)", .take = cli_take_duration, AT(last_ns)},
+    {0, "on", "RULE", "keep a file when a thread was ready, or waited, for long: 'ready>5ms',\n"
+                      "'futex>100ms,comm=worker*', 'throttled>20ms,cgroup=/x'; several times",
+     .take = take_rule, .at = 0},
+    {0, "rest", "SEC", "at most one file in SEC seconds (default 10)", .take = cli_take_duration, AT(rest_ns)},
+    {0, "keep", "N", "keep the N newest files (default 20)", .kind = CLI_NUMBER, AT(keep), .min = 1, .max = 100000},
+    {0, "keep-size", "MB", "and as many of them as have MB megabytes together", .kind = CLI_NUMBER,
+     AT(keep_megabytes), .min = 1, .max = 1u << 30},
+    {0, "reason", "TEXT", "with save: what the file shall say why it was kept", .kind = CLI_TEXT, AT(reason), .max = 100},
+    {0, "socket", "PATH", "where prcb flight is asked (default " PRCB_FLIGHT_SOCKET ")", .kind = CLI_TEXT,
+     AT(socket), .max = 100, .what = "the name is empty"},
+    {0, "open", NULL, "let every user ask for a file, which only this one may read", AT(open)},
+    STAT_MAX_THREADS_ROW(offsetof(struct flight, targets)),
+    STAT_TIER_ROW(offsetof(struct flight, targets)),
+    STAT_VERBOSE_ROW(offsetof(struct flight, targets)),
+    {0},
+};
+/* clang-format on */
+
+static struct sockaddr_un address_of(const struct flight *f)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *own = getenv("PRCB_FLIGHT_SOCKET");
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s",
+             f->socket     ? f->socket
+             : own && *own ? own
+                           : PRCB_FLIGHT_SOCKET);
+    return address;
+}
+
+/* ---- prcb flight save ---- */
+
+/* The file's name is told whole: the one who writes it may be in another folder. */
+static int whole_name(const char *name, char *ret, size_t size)
+{
+    char here[4096];
+
+    if (!name || *name == '/')
+        return (size_t)snprintf(ret, size, "%s", name ? name : "") < size ? 0 : -ENAMETOOLONG;
+    if (!getcwd(here, sizeof(here)))
+        return -errno;
+    return (size_t)snprintf(ret, size, "%s/%s", here, name) < size ? 0 : -ENAMETOOLONG;
+}
+
+static int ask(const struct flight *f)
+{
+    struct sockaddr_un to = address_of(f), own = {.sun_family = AF_UNIX};
+    char message[MESSAGE_MAX], path[MESSAGE_MAX - 256];
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), result;
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    ssize_t got;
+
+    result = whole_name(f->folder, path, sizeof(path));
+    if (result)
+        return cli_error(f->command, "-o %s: %s", f->folder, strerror(-result));
+    /* Bound to a name that the kernel chooses: that of who gets the answer. */
+    if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own.sun_family)))
+        return cli_error(f->command, "socket: %s", strerror(errno));
+    snprintf(message, sizeof(message), "%" PRIu64 "\n%s\n%s", f->last_ns, path,
+             f->reason ? f->reason : "prcb flight save");
+    if (sendto(fd, message, strlen(message), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+        return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user",
+                         to.sun_path, strerror(errno));
+    if (poll(&wait, 1, ANSWER_MS) != 1)
+        return cli_error(f->command, "prcb flight did not answer for %d s", ANSWER_MS / 1000);
+    got = recv(fd, message, sizeof(message) - 1, 0);
+    close(fd);
+    if (got < 1)
+        return cli_error(f->command, "prcb flight gave no answer");
+    message[got] = '\0';
+    if (message[0] != '+')
+        return cli_error(f->command, "%s", message + 1);
+    puts(message + 1);
+    return CLI_OK;
+}
+
+#ifdef HAVE_RECORD
+
+/* ---- files ---- */
+
+/* Keeps the newest files within both bounds; there may be one more soon. */
+static void remove_oldest(const struct flight *f, size_t more)
+{
+    char pattern[4096];
+    uint64_t bytes = 0, most = f->keep_megabytes << 20;
+    glob_t found;
+
+    snprintf(pattern, sizeof(pattern), "%s/flight-*.db", f->folder);
+    if (glob(pattern, 0, NULL, &found))
+        return;
+    for (size_t i = found.gl_pathc; i-- > 0;) { /* by name, which is by time */
+        struct stat about;
+        bool is_newest = i + 1 == found.gl_pathc && !more;
+
+        if (lstat(found.gl_pathv[i], &about) || !S_ISREG(about.st_mode))
+            continue;
+        bytes += (uint64_t)about.st_size;
+        if (!is_newest && (found.gl_pathc - i + more > f->keep || (most && bytes > most)))
+            unlink(found.gl_pathv[i]);
+    }
+    globfree(&found);
+}
+
+/* What an earlier one was in the middle of. */
+static void remove_parts(const struct flight *f)
+{
+    char pattern[4096];
+    glob_t found;
+
+    snprintf(pattern, sizeof(pattern), "%s/flight-*.db" MOMENT_PART "*", f->folder);
+    if (glob(pattern, 0, NULL, &found))
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        unlink(found.gl_pathv[i]);
+    globfree(&found);
+}
+
+static void name_file(const struct flight *f, char *ret, size_t size)
+{
+    struct timespec now;
+    struct tm parts;
+    char text[32];
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
+    strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &parts);
+    snprintf(ret, size, "%s/flight-%s.%03ldZ.db", f->folder, text, now.tv_nsec / 1000000);
+}
+
+/* path "": one of the folder's. */
+static int save(struct flight *f, const struct moment_reason *reason, const char *path,
+                uint64_t last_ns, struct prcb_error *err)
+{
+    struct moment_options how = {
+        .path = path, .last_ns = last_ns, .all = f->targets.all, .reason = *reason};
+    struct moment moment;
+    char shown[256];
+    int result;
+
+    if (!*path) {
+        name_file(f, f->last_path, sizeof(f->last_path));
+        remove_oldest(f, 1);
+    } else {
+        snprintf(f->last_path, sizeof(f->last_path), "%s", path);
+    }
+    how.path = f->last_path;
+    result = moment_write(f->session, &how, &moment, err);
+    f->last_saved = now_ns(); /* one that failed, too: a full disk stays so for a while */
+    if (result)
+        return result;
+    remove_oldest(f, 0);
+    text_copy(TEXT_ESCAPES, reason->text, shown, sizeof(shown));
+    cli_warn(f->command, "%s: %" PRIu64 " switches of %.1f s in %s", shown, moment.switches,
+             (double)(moment.to_ns - moment.from_ns) / 1e9, f->last_path);
+    if (f->suppressed)
+        cli_warn(f->command,
+                 "%" PRIu64 " more met a rule within %.0f s of a file: they have none of their own",
+                 f->suppressed, (double)f->rest_ns / 1e9);
+    f->suppressed = 0;
+    return 0;
+}
+
+static bool is_too_soon(const struct flight *f, uint64_t now)
+{
+    return f->last_saved && now < f->last_saved + f->rest_ns;
+}
+
+/* ---- triggers ---- */
+
+static void pull(struct flight *f, const struct moment_reason *reason)
+{
+    uint64_t now = now_ns();
+
+    if (f->due_ns || is_too_soon(f, now)) {
+        f->suppressed++;
+        return;
+    }
+    f->due = *reason;
+    f->due_ns = now + AFTER_NS;
+}
+
+static int judge(const struct prcb_switch *s, void *ctx)
+{
+    struct flight *f = ctx;
+
+    for (size_t i = 0; i < f->rule_count; i++) {
+        struct moment_reason reason = {
+            .pid = (pid_t)s->new_pid,
+            .tid = (pid_t)s->new_tid,
+            .cause = f->rules[i].cause,
+            .time_ns = s->time_ns,
+        };
+
+        if (!flight_rule_holds(&f->rules[i], s, &reason.ns))
+            continue;
+        snprintf(reason.text, sizeof(reason.text), "%s", f->rules[i].text);
+        memcpy(reason.comm, s->new_comm, sizeof(reason.comm));
+        pull(f, &reason);
+        return 0;
+    }
+    return 0;
+}
+
+/* Whether the sender may name a file: it is of this user, or root, who may write here anyway. */
+static bool may_name(struct msghdr *message)
+{
+    struct cmsghdr *part = CMSG_FIRSTHDR(message);
+    struct ucred who;
+
+    if (!part || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_CREDENTIALS)
+        return false;
+    memcpy(&who, CMSG_DATA(part), sizeof(who));
+    return who.uid == geteuid() || who.uid == 0;
+}
+
+/* Does what "LAST\nPATH\nREASON" asks for, of anybody who may write to the socket. Returns the mark
+ * of the answer, '+' or '-', and its text. */
+static char obey(struct flight *f, bool named, char *question, char *ret, size_t size)
+{
+    char *path = strchr(question, '\n'), *reason = path ? strchr(path + 1, '\n') : NULL;
+    struct moment_reason why = {.time_ns = now_ns()};
+    uint64_t last_ns = strtoull(question, NULL, 10);
+    struct prcb_error err = {0};
+    bool saved = false;
+
+    if (!reason) {
+        prcb_fail(&err, -EINVAL, "that is no question");
+    } else if (path[1] != '\n' && !named) {
+        prcb_fail(&err, -EPERM, "only the user of prcb flight may name the file");
+    } else if (is_too_soon(f, why.time_ns)) {
+        f->suppressed++;
+        prcb_fail(&err, -EAGAIN, "there is one file in %.0f s at most; the last is %.1f s old",
+                  (double)f->rest_ns / 1e9, (double)(why.time_ns - f->last_saved) / 1e9);
+    } else {
+        *path++ = *reason++ = '\0';
+        snprintf(why.text, sizeof(why.text), "%s", reason);
+        last_ns = last_ns && last_ns < 1000 * NS_PER_S ? last_ns : f->last_ns;
+        saved = !save(f, &why, path, last_ns, &err);
+        if (!saved)
+            cli_warn(f->command, "not saved: %s; the switches are kept", err.text);
+    }
+    snprintf(ret, size, "%s", saved ? f->last_path : err.text);
+    return saved ? '+' : '-';
+}
+
+static void receive(struct flight *f)
+{
+    char text[MESSAGE_MAX], line[MESSAGE_MAX + 1], control[CMSG_SPACE(sizeof(struct ucred))];
+    struct sockaddr_un who;
+    struct iovec part = {text, sizeof(text) - 1};
+    struct msghdr message = {
+        .msg_name = &who,
+        .msg_namelen = sizeof(who),
+        .msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control),
+    };
+    ssize_t got = recvmsg(f->listening, &message, MSG_DONTWAIT);
+
+    if (got < 0)
+        return;
+    text[got] = '\0';
+    line[0] = obey(f, may_name(&message), text, line + 1, sizeof(line) - 1);
+    if (message.msg_namelen > sizeof(sa_family_t)) /* else it wants no answer */
+        sendto(f->listening, line, strlen(line), MSG_DONTWAIT | MSG_NOSIGNAL, &who,
+               message.msg_namelen);
+}
+
+/* Returns false: the end was asked for. */
+static bool take_signal(struct flight *f)
+{
+    static const struct moment_reason by_signal = {.text = "signal SIGUSR1"};
+    struct signalfd_siginfo about;
+
+    while (read(f->signals, &about, sizeof(about)) == sizeof(about)) {
+        if (about.ssi_signo != SIGUSR1)
+            return false;
+        pull(f, &by_signal);
+    }
+    return true;
+}
+
+/* ---- the course ---- */
+
+static int listen_at(struct flight *f)
+{
+    struct sockaddr_un address = address_of(f);
+    int one = 1, result = 0;
+    mode_t before;
+
+    f->listening = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (f->listening < 0)
+        return cli_error(f->command, "socket: %s", strerror(errno));
+    /* One that nobody listens at any more is left by a keeper that was killed. */
+    if (!connect(f->listening, (struct sockaddr *)&address, sizeof(address)))
+        return cli_error(f->command, "%s: prcb flight runs already", address.sun_path);
+    if (errno == ECONNREFUSED)
+        unlink(address.sun_path);
+    before = umask(f->open ? 0111 : 0177);
+    if (setsockopt(f->listening, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) ||
+        bind(f->listening, (struct sockaddr *)&address, sizeof(address)))
+        result = cli_error(f->command, "%s: %s", address.sun_path, strerror(errno));
+    umask(before);
+    return result;
+}
+
+static int listen_for_signals(struct flight *f)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    f->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return f->signals < 0 ? cli_error(f->command, "signalfd: %s", strerror(errno)) : CLI_OK;
+}
+
+/* Programs of its own have as much room as is asked for; prcbd gives some megabytes. */
+static int open_session(struct flight *f, struct prcb_error *err)
+{
+    struct prcb_options how = {
+        .size = sizeof(how),
+        .tier = f->targets.tier ? f->targets.tier : PRCB_TIER_BPF,
+        .flags = PRCB_OPEN_SWITCHES,
+        .max_threads = (uint32_t)f->targets.max_threads,
+        .switch_bytes = (size_t)f->megabytes << 20,
+    };
+    int result = 0;
+
+    if (how.tier != PRCB_TIER_DAEMON)
+        result = stat_targets_open(&how, &f->targets, &f->session, err);
+    if (how.tier == PRCB_TIER_DAEMON || (result && !f->targets.tier)) {
+        struct prcb_error why;
+
+        how.tier = PRCB_TIER_DAEMON;
+        how.flags |= PRCB_OPEN_EDGES;
+        result = stat_targets_open(&how, &f->targets, &f->session, f->targets.tier ? err : &why);
+    }
+    if (!result)
+        result = prcb_session_switches_rewind(f->session, err);
+    return result ? result : stat_targets_profile(f->session, &f->targets, &f->wait, err);
+}
+
+static void work(struct flight *f)
+{
+    struct prcb_error err;
+    uint64_t now = now_ns();
+
+    if (f->rule_count && prcb_session_switches(f->session, judge, f, NULL, &err))
+        cli_warn(f->command, "the switches cannot be read: %s", err.text);
+    if (f->due_ns && now >= f->due_ns) {
+        f->due_ns = 0;
+        if (save(f, &f->due, "", f->last_ns + AFTER_NS, &err))
+            cli_warn(f->command, "not saved: %s; the switches are kept", err.text);
+    }
+    if (now >= f->last_released + RELEASE_NS) {
+        f->last_released = now;
+        prcb_release_exited(f->session, NULL);
+        prcb_refresh(f->session, NULL);
+    }
+}
+
+static void keep(struct flight *f)
+{
+    struct pollfd wait[] = {{.fd = f->listening, .events = POLLIN},
+                            {.fd = f->signals, .events = POLLIN}};
+    uint64_t each = f->rule_count ? JUDGE_NS : RELEASE_NS;
+
+    for (;;) {
+        uint64_t now = now_ns(), until = now + each;
+
+        if (f->due_ns && f->due_ns < until)
+            until = f->due_ns > now ? f->due_ns : now;
+        poll(wait, 2, (int)((until - now) / NS_PER_MS) + 1);
+        if (wait[1].revents && !take_signal(f))
+            return;
+        if (wait[0].revents)
+            receive(f);
+        work(f);
+    }
+}
+
+static int run_keeper(struct flight *f)
+{
+    struct prcb_error err;
+    int status;
+
+    for (size_t i = 0; i < f->rule_count; i++) {
+        const char *wrong = flight_rule_parse(f->rule_texts[i], &f->rules[i]);
+
+        if (wrong)
+            return cli_usage_error(f->command, "--on '%s': %s", f->rule_texts[i], wrong);
+    }
+    if (!f->folder)
+        return cli_usage_error(f->command, "-o FOLDER is missing: where files are kept");
+    if (access(f->folder, W_OK | X_OK))
+        return cli_error(f->command, "%s: %s", f->folder, strerror(errno));
+    f->targets.all = !stat_options_have_targets(&f->targets);
+    f->wait = (struct stat_wait){.pipe = -1, .child_fd = -1};
+    status = listen_at(f);
+    if (status == CLI_OK)
+        status = listen_for_signals(f);
+    if (status != CLI_OK)
+        return status;
+    remove_parts(f);
+    if (open_session(f, &err)) {
+        status = cli_error(f->command, "%s", err.text);
+    } else {
+        cli_warn(f->command, "keeping the last switches; `prcb flight save` writes them to %s",
+                 f->folder);
+        keep(f);
+    }
+    if (f->targets.verbose)
+        cli_write_load_log(prcb_load_log());
+    prcb_close(f->session);
+    unlink(address_of(f).sun_path);
+    return status;
+}
+
+#else
+
+static int run_keeper(struct flight *f)
+{
+    return cli_error(f->command, "this prcb was built without SQLite, libdw or libelf, which "
+                                 "recordings need (meson option 'record')");
+}
+
+#endif
+
+static int run_flight(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_parser parser = {
+        .command = self, .argc = argc, .argv = argv, .take_word = take_word};
+    struct flight f = {
+        .command = self,
+        .megabytes = DEFAULT_MB,
+        .keep = DEFAULT_KEEP,
+        .rest_ns = DEFAULT_REST,
+        .last_ns = 0,
+    };
+    int status;
+
+    if (cli_take_all(&parser, &f, &status))
+        return status;
+    if (f.save) {
+        status = ask(&f);
+    } else {
+        f.last_ns = f.last_ns ? f.last_ns : DEFAULT_LAST;
+        status = run_keeper(&f);
+    }
+    stat_options_deinit(&f.targets);
+    return status;
+}
+
+extern const struct cli_command cmd_flight;
+const struct cli_command cmd_flight = {
+    .name = "flight",
+    .synopsis = "[options] -o FOLDER\n"
+                "       prcb flight save [--last SEC] [--reason TEXT] [-o FILE]",
+    .summary = "a flight recorder: the seconds before an incident, kept until somebody asks",
+    .description =
+        "Keeps the last context switches of all threads in memory, over and over: nothing is read\n"
+        "or written until a moment is to be kept. Then the last seconds become a recording, for\n"
+        "prcb report: prcb flight save asks for it, SIGUSR1, a program (prcb_flight_save), or a\n"
+        "rule (--on). Each file says why it was kept.",
+    .options = option_rows,
+    .examples = "  prcb flight -o /var/tmp --on 'ready>20ms' --on 'futex>100ms,comm=worker*'\n"
+                "  prcb flight save --last 5 --reason 'slow page'\n"
+                "  prcb report /var/tmp/flight-20261127T221504.120Z.db\n",
+    .run = run_flight,
+};

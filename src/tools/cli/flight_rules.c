@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "flight_rules.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "read_file.h"
+
+static const struct {
+    const char *name;
+    double ns;
+} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+
+static bool parse_time(const char *text, size_t length, uint64_t *ret)
+{
+    char word[32], *end;
+    double value;
+
+    if (length >= sizeof(word) || strspn(text, "0123456789.") < 1)
+        return false;
+    snprintf(word, sizeof(word), "%.*s", (int)length, text);
+    value = strtod(word, &end);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (!strcmp(end, units[i].name) && value * units[i].ns < 1e18) {
+            *ret = (uint64_t)(value * units[i].ns);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_cause(const char *text, size_t length, uint32_t *ret)
+{
+    if (length == 5 && !strncmp(text, "ready", length)) {
+        *ret = PRCB_CAUSE_NONE;
+        return true;
+    }
+    for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++) {
+        const struct prcb_cause_info *info = prcb_cause_info(i);
+
+        if (info && info->kind == PRCB_KIND_WAIT && strlen(info->name) == length &&
+            !strncmp(info->name, text, length)) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_filter(const char *text, size_t length, struct flight_rule *rule)
+{
+    static const char comm[] = "comm=", cgroup[] = "cgroup=";
+
+    if (!strncmp(text, comm, sizeof(comm) - 1))
+        return (size_t)snprintf(rule->comm, sizeof(rule->comm), "%.*s",
+                                (int)(length - sizeof(comm) + 1),
+                                text + sizeof(comm) - 1) < sizeof(rule->comm);
+    if (!strncmp(text, cgroup, sizeof(cgroup) - 1) && text[sizeof(cgroup) - 1] == '/')
+        return (size_t)snprintf(rule->cgroup, sizeof(rule->cgroup), "%.*s",
+                                (int)(length - sizeof(cgroup) + 1),
+                                text + sizeof(cgroup) - 1) < sizeof(rule->cgroup);
+    return false;
+}
+
+const char *flight_rule_parse(const char *text, struct flight_rule *ret)
+{
+    size_t cause = strcspn(text, ">"), length;
+    const char *at = text + cause;
+
+    *ret = (struct flight_rule){.text = text};
+    if (!*at)
+        return "it has no '>': as in 'ready>5ms'";
+    if (!parse_cause(text, cause, &ret->cause))
+        return "before '>' must be ready or a cause of prcb-stat(1) that threads wait for";
+    length = strcspn(++at, ",");
+    if (!parse_time(at, length, &ret->ns))
+        return "behind '>' must be a time: 500us, 5ms, 1.5s";
+    for (at += length; *at; at += length) {
+        length = strcspn(++at, ",");
+        if (!parse_filter(at, length, ret))
+            return "a condition must be comm=PATTERN (15 bytes) or cgroup=/PATH";
+    }
+    return NULL;
+}
+
+/* In the hierarchy of version 2, at this moment: a thread that has ended is in none. */
+static bool is_in_cgroup(const char *cgroup, uint32_t pid, uint32_t tid)
+{
+    char path[64], text[4096], *line;
+    size_t length = strlen(cgroup);
+    ssize_t got;
+
+    while (length && cgroup[length - 1] == '/')
+        length--;
+    snprintf(path, sizeof(path), "/proc/%u/task/%u/cgroup", pid, tid);
+    got = read_start(path, text, sizeof(text) - 1);
+    if (got <= 0)
+        return false;
+    text[got] = '\0';
+    line = strstr(text, "0::");
+    return line && (line == text || line[-1] == '\n') && !strncmp(line + 3, cgroup, length) &&
+           strchr("/\n", line[3 + length]);
+}
+
+bool flight_rule_holds(const struct flight_rule *rule, const struct prcb_switch *s,
+                       uint64_t *ret_ns)
+{
+    uint64_t ns = rule->cause ? s->wait_ns : s->ready_ns;
+
+    if (!s->new_tid || ns <= rule->ns || (rule->cause && rule->cause != s->new_cause) ||
+        (*rule->comm && fnmatch(rule->comm, s->new_comm, 0)) ||
+        (*rule->cgroup && !is_in_cgroup(rule->cgroup, s->new_pid, s->new_tid)))
+        return false;
+    *ret_ns = ns;
+    return true;
+}
