@@ -183,6 +183,41 @@ static void close_pair(void)
     close(fds[1]);
 }
 
+/* Of the two files of splice, the one that it waits for. */
+static int splice_pipe[2];
+
+static const char *prepare_splice(void)
+{
+    const char *why = prepare_socket();
+
+    return why ? why : pipe2(splice_pipe, O_CLOEXEC) ? strerror(errno) : NULL;
+}
+
+static void wait_splice_from_socket(void)
+{
+    if (splice(fds[0], NULL, splice_pipe[1], NULL, 1, 0) >= 0 || errno != EAGAIN)
+        broken("splice");
+}
+
+static void wait_splice_to_socket(void)
+{
+    if (splice(splice_pipe[0], NULL, fds[0], NULL, 1, 0) != 1)
+        broken("splice");
+}
+
+static void end_splice(struct stage *stage)
+{
+    if (write(splice_pipe[1], "x", 1) != 1)
+        broken("pipe write");
+}
+
+static void close_splice(void)
+{
+    close_pair();
+    close(splice_pipe[0]);
+    close(splice_pipe[1]);
+}
+
 static const char *prepare_listener(void)
 {
     struct timeval tv = {.tv_usec = wait_ns / 1000};
@@ -790,6 +825,10 @@ static const struct wait_case cases[] = {
 #if defined(__x86_64__)
     {"32-bit nanosleep", PRCB_CAUSE_SLEEP, 4, prepare_compat_safely, wait_compat, NULL, NULL},
 #endif
+    {"splice from a socket", PRCB_CAUSE_SOCKET, 6, prepare_splice, wait_splice_from_socket, NULL,
+     close_splice},
+    {"splice from a pipe to a socket", PRCB_CAUSE_PIPE, 0, prepare_splice, wait_splice_to_socket,
+     end_splice, close_splice},
     {"pipe read", PRCB_CAUSE_PIPE, 0, prepare_pipe, wait_pipe, end_pipe, close_pair},
     {"opening a FIFO", PRCB_CAUSE_PIPE, 0, prepare_fifo, wait_fifo, end_fifo, remove_fifos},
     {"pipe write", PRCB_CAUSE_PIPE, 0, prepare_full_pipe, wait_full_pipe, end_full_pipe, close_pair},

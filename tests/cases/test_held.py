@@ -85,6 +85,9 @@ class Held(House):
             held = float(told[2]) * (1 if told[3] == "ms" else 1000)
             self.assertLess(held, age + 100)
             self.assertGreater(held, 200)
+            if how == self.trace and tier != "perf":
+                self.assertRegex(self.prcb(tier, "why", "--chain", "--tier", tier, "-p", pid),
+                                 rf"traced .*, held by \S+ \({os.getpid()}\)")
             text = self.prcb(tier, "stat", "--tier", tier, "-p", pid, "--for", 0.2)
             self.assertIn(f": 1 thread is {words} since ", text)
             self.assertNotIn("idle", text)

@@ -257,6 +257,26 @@ static void test_sources(void **state)
     assert_null(idiom_find_source(pool + 1, pool_files + 1, 1));
 }
 
+/* The JVM's own threads idle while they wait for what is no longer used, and not in what they then
+ * call, which is the program's. */
+static void test_sources_of_java(void **state)
+{
+    static const char *const idle[] = {"java.lang.Object.wait",
+                                       "java.lang.ref.ReferenceQueue.remove",
+                                       "java.lang.ref.Finalizer$FinalizerThread.run"},
+                             *const busy[] = {"java.lang.Object.wait", "shop.Order.finalize",
+                                              "java.lang.ref.Finalizer$FinalizerThread.run"},
+                             *const own[] = {"java.lang.Object.wait",
+                                             "java.lang.ref.ReferenceQueue.remove",
+                                             "shop.Cache.run"},
+                             *const files[] = {"Object.java", "ReferenceQueue.java",
+                                               "Finalizer.java"};
+
+    assert_int_equal(idiom_find_source(idle, files, 3)->kind, IDIOM_IDLE);
+    assert_null(idiom_find_source(busy, files, 3));
+    assert_null(idiom_find_source(own, files, 3));
+}
+
 /* Functions as /proc/PID/stack of 6.18 shows them. */
 static void test_kernel_words(void **state)
 {
@@ -281,9 +301,8 @@ static void test_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_sources),
-        cmocka_unit_test(test_kernel_words),
+        cmocka_unit_test(test_words),           cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_sources_of_java), cmocka_unit_test(test_kernel_words),
         cmocka_unit_test(test_nothing),
     };
 

@@ -17,6 +17,7 @@
 #include "descriptors.h"
 #include "ends.h"
 #include "futex.h"
+#include "held_up.h"
 #include "holders.h"
 #include "kernel_lock.h"
 #include "mapped_file.h"
@@ -841,9 +842,24 @@ static bool look_at_server(struct looking *l)
     return true;
 }
 
+/* Finds who traces a thread that is stopped by that. */
+static bool look_at_tracer(struct looking *l)
+{
+    const struct prcb_account *a = l->account;
+    struct holder tracer;
+    struct held held;
+
+    if (cause_traits(cause_of(a))->class != CAUSE_CLASS_STOPPED || l->chosen || l->over)
+        return false;
+    if (!held_read(a->pid, a->tid, &held) && held.state == 't' && held.tracer &&
+        holder_thread(held.tracer, &tracer))
+        l->found.holder = keep_other(l->o, &tracer, OBJECT_THREAD);
+    return true;
+}
+
 static void look_at_wait(struct looking *l)
 {
-    if (look_at_server(l))
+    if (look_at_tracer(l) || look_at_server(l))
         return;
     if (objects_by_stack(l->stack) && !l->over)
         look_at_any_child(l);
@@ -874,7 +890,7 @@ static bool look(struct looking *l, struct prcb_thread *t)
     if (!still_waits(t, a->switches))
         return false;
     if (!object_call_read(a->pid, a->tid, &l->call)) /* it may wait outside of calls */
-        return look_at_server(l) && still_waits(t, a->switches);
+        return (look_at_tracer(l) || look_at_server(l)) && still_waits(t, a->switches);
     l->alone = descriptor_is_alone(a->pid);
     look_at_wait(l);
     return object_call_read(a->pid, a->tid, &again) && again.number == l->call.number &&

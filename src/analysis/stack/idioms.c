@@ -120,15 +120,32 @@ static bool ends_with(const char *text, const char *end)
     return length >= part && !strcmp(text + length - part, end);
 }
 
+/* Whether a row fits function number `at` of an interpreter's. */
+static bool source_fits(const struct idiom *row, const char *const *functions, const char *file,
+                        size_t at)
+{
+    const char *name = row->inner, *further = NULL;
+
+    if (*name == '^' && at)
+        return false;
+    if (*name == '<') {
+        further = name + 1;
+        name = strchr(name, '/');
+    }
+    for (size_t i = 0; further && i < at; i++) {
+        if (!fits(further, functions[i]))
+            return false;
+    }
+    return fits(further || *name == '^' ? name + 1 : name, functions[at]) &&
+           ends_with(file, row->outer);
+}
+
 const struct idiom *idiom_find_source(const char *const *functions, const char *const *files,
                                       size_t count)
 {
     for (size_t k = 0; k < sizeof(sources) / sizeof(*sources); k++) {
-        bool innermost = *sources[k].inner == '^';
-
-        for (size_t i = 0; i < (innermost && count ? 1 : count); i++) {
-            if (fits(sources[k].inner + innermost, functions[i]) &&
-                ends_with(files[i], sources[k].outer))
+        for (size_t i = 0; i < count; i++) {
+            if (source_fits(&sources[k], functions, files[i], i))
                 return &sources[k];
         }
     }

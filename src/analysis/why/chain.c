@@ -144,7 +144,7 @@ static void look_at_whom(struct chain *c, struct chain_thread *t, const struct o
     object = objects_at(objects, number);
     if (!object->tid || object->tid == t->tid)
         return;
-    leads = t->futex || cause_has(t->cause, CAUSE_IS_KERNEL_LOCK);
+    leads = t->futex || t->cause == PRCB_CAUSE_TRACED || cause_has(t->cause, CAUSE_IS_KERNEL_LOCK);
     t->holder = object->tid;
     t->whom = number;
     for (size_t i = 0; i < c->count; i++) {

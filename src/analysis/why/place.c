@@ -169,7 +169,8 @@ void place_line(const struct prcb_frame *frame, char *ret, size_t size)
     const char *slash = frame->source ? strrchr(frame->source, '/') : NULL;
 
     *ret = '\0';
-    if (is_interpreted(frame) && frame->file && *frame->file)
+    if (is_interpreted(frame) && frame->file && *frame->file &&
+        strcmp(frame->file, "Unknown Source") != 0)
         snprintf(ret, size, "%s:%" PRIu64, file_name(frame), frame->place);
     else if (frame->source)
         snprintf(ret, size, "%s:%" PRIu64, slash ? slash + 1 : frame->source, frame->line);

@@ -15,8 +15,8 @@
 const char *why_part_name(enum why_part_kind kind)
 {
     static const char *const names[] = {
-        "",         "[too short]", "[not read]", "[unreadable]", "[no permission]",
-        "[kernel]", "[no room]",   "[ended]"};
+        "",         "[too short]", "[not read]", "[unreadable]",   "[no permission]",
+        "[kernel]", "[no room]",   "[ended]",    "[between looks]"};
 
     return names[kind];
 }
@@ -479,6 +479,19 @@ static void keep(const struct why *w, struct thread *thread, const struct prcb_a
         memcpy(thread->process->comm, a->comm, sizeof(thread->process->comm));
 }
 
+/* Returns how much of a wait that is met for the first time lies before this look, as far as the
+ * record does not tell it: all waiting since the last look, if that was no wait and there is one
+ * only. */
+static uint64_t before_look(const struct prcb_account *last, const struct prcb_account *a)
+{
+    bool waited = last->key && why_is_wait(last);
+
+    if (!why_is_wait(a) || a->present & PRCB_HAS_OPEN || waited ||
+        a->voluntary_switches - last->voluntary_switches > 1)
+        return 0;
+    return a->wait_ns - last->wait_ns;
+}
+
 int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
 {
     struct thread *thread = thread_of(w, a);
@@ -490,7 +503,7 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
     first = !thread->last.key;
     same = !first && thread->last.switches == a->switches && why_is_wait(&thread->last);
     if (!same)
-        thread->since = now;
+        thread->since = now - before_look(&thread->last, a);
     if (thread->cell && !(same && why_is_wait(a)))
         settle(thread, a);
     if (why_is_wait(a) && !thread->cell && age_of(thread, a, now) >= w->source.min_wait_ns &&
@@ -651,7 +664,9 @@ static void fit_parts(struct why_cause *cause)
     }
     if (sum < cause->ns)
         cause->parts[cause->part_count++] =
-            (struct why_part){.kind = WHY_SHORT, .cause = cause->cause, .ns = cause->ns - sum};
+            (struct why_part){.kind = cause->cause == PRCB_CAUSE_NONE ? WHY_BETWEEN : WHY_SHORT,
+                              .cause = cause->cause,
+                              .ns = cause->ns - sum};
     array_sort(cause->parts, cause->part_count, by_part);
     while (cause->part_count && !cause->parts[cause->part_count - 1].ns)
         cause->part_count--;

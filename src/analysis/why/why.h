@@ -83,6 +83,8 @@ enum why_part_kind {
     WHY_KERNEL,     /* a kernel thread */
     WHY_NO_ROOM,    /* chosen, and its stack found no place to be copied to */
     WHY_ENDED,      /* chosen, and its process ended before any stack of it was unwound */
+    WHY_BETWEEN, /* where records do not tell how long a wait is: shorter than from one look to the
+                 next, or what of it was before it was seen twice */
 };
 const char *why_part_name(enum why_part_kind kind); /* "[too short]" ...; "" for a stack */
 
@@ -99,7 +101,7 @@ struct why_part {
     uint32_t cause;            /* enum prcb_cause; NONE where the tier knows none */
     struct prcb_stack stack;   /* kind STACK; its frames are the reader's */
     struct object_wait wait;   /* numbers of the caller's objects; 0: not known */
-    uint64_t ns, count;        /* count: waits that were looked at; SHORT: 0 */
+    uint64_t ns, count;        /* count: waits that were looked at; SHORT, BETWEEN: 0 */
     uint64_t idle_ns;          /* of ns, idling by design */
     double chosen;             /* ns that the waits chosen at random among them stand for */
     const struct why_who *who; /* in parts that are not sums of others; borrowed until why_close */

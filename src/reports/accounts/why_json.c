@@ -36,7 +36,7 @@ json_object *why_frames_json(struct json_doc *b, const struct prcb_stack *stack)
                          hex(frame->file ? frame->place : frame->address));
         if (frame->source) {
             json_doc_put_text(b, row, "source", frame->source);
-            json_doc_put_number(b, row, "line", frame->line);
+            json_doc_put_number(b, row, "source_line", frame->line);
         }
         json_doc_append(b, frames, row);
     }
@@ -58,7 +58,8 @@ static json_object *make_part(struct json_doc *b, const struct why_part *part)
     json_object *row = json_object_new_object();
 
     json_doc_put_number(b, row, "ns", part->ns);
-    json_doc_put_member(b, row, "count", part->count, part->kind != WHY_SHORT);
+    json_doc_put_member(b, row, "count", part->count,
+                        part->kind != WHY_SHORT && part->kind != WHY_BETWEEN);
     json_doc_put_text(b, row, "unknown",
                       part->kind == WHY_STACK ? NULL : why_part_name(part->kind));
     if (part->kind == WHY_STACK)
