@@ -340,8 +340,14 @@ while True:
         self.addCleanup(pair.kill)
         children = pathlib.Path(f"/proc/{pair.pid}/task/{pair.pid}/children")
         writer = poll(lambda: children.read_text().split(), "no child")[0]
-        self.start("-p", f"{pair.pid},{writer}", "--by-whom", "-d", "0.3", "--sort", "wait", width=140)
+        # With a key, which is the option from then on, and keeps what was chosen.
+        self.start("-p", f"{pair.pid},{writer}", "-d", "0.3", "--sort", "wait", width=140)
         self.see(rf"{pair.pid} +{pair.pid} python\S* ")
+        self.keys("E")
+        self.see(r"by whom is recorded from here on|records no wakers")
+        self.see(rf"{pair.pid} +{pair.pid} python\S* ")
+        self.keys("E")
+        self.see(r"by whom is recorded already|records no wakers")
         self.keys("/")
         self.keys("-l", str(pair.pid))
         self.keys("Enter", "Enter")
@@ -585,7 +591,17 @@ class Batch(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertFalse(old.exists())
         self.assertTrue(other.exists())
-        self.assertEqual(len([path for path in days.iterdir() if re.fullmatch(r"prcb-\d{4}-\d\d-\d\d\.db", path.name)]), 1)
+        ours = [path for path in days.iterdir() if re.fullmatch(r"prcb-\d{4}-\d\d-\d\d\.db", path.name)]
+        self.assertEqual(len(ours), 1)
+        # The directory is read as its last file; one without any is no recording.
+        old.write_bytes(b"x")
+        os.utime(old, (1, 1))
+        self.assertEqual(self.run_top("-b", "-i", "-r", str(days)).stdout, self.run_top("-b", "-i", "-r", str(ours[0])).stdout)
+        self.assertIn(str(os.getpid()), self.run_top("-b", "-i", "-r", str(days)).stdout)
+        (self.folder / "empty").mkdir()
+        result = self.run_top("-b", "-r", str(self.folder / "empty"))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("has no file of prcb top -w", result.stderr)
 
     def test_recordings_of_switches(self):
         """What prcb record wrote: the spinner's run time, and the processors' line, of the same second."""

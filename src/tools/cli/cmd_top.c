@@ -95,7 +95,8 @@ static const struct cli_option option_rows[] = {
 #ifdef HAVE_RECORD
     {'w', "write", "FILE", "append each interval to a recording; FILE is replaced. A directory: a file a\n"
                            "day, prcb-YYYY-MM-DD.db", .kind = CLI_TEXT, AT(write), .what = "the file name is empty"},
-    {'r', "read", "FILE", "show a recording of prcb top -w or prcb record",
+    {'r', "read", "FILE", "show a recording of prcb top -w or prcb record; of a directory\n"
+                          "of -w the last one",
      .kind = CLI_TEXT, AT(read), .what = "the file name is empty"},
     {0, "keep", "DAYS", "with -w DIRECTORY: remove files that are older (default 7)",
      .take = cli_take_duration, AT(keep_ns), .min = DAY_NS, .max = 3650 * DAY_NS},
@@ -211,7 +212,7 @@ static int open_all(struct top_run *run, struct prcb_error *err)
         .tier = targets->tier,
         .max_threads = (uint32_t)targets->max_threads,
         .flags = (run->options->quiet ? 0u : PRCB_OPEN_REGISTERS) |
-                 (run->options->whom ? PRCB_OPEN_EDGES : 0u) |
+                 (run->whom ? PRCB_OPEN_EDGES : 0u) |
                  (stat_options_have_targets(targets) ? 0u : PRCB_OPEN_SHARED),
     };
     int result = check_proc_numbers(err);
@@ -232,10 +233,10 @@ static int open_all(struct top_run *run, struct prcb_error *err)
         set_notes(run);
         look_for_missing(run);
     }
-    if (!result && run->options->whom && !run->perf) {
+    if (!result && run->whom && !run->perf) {
         run->ui.details.whom = top_run_whom_pieces;
         run->ui.details.ctx = run;
-    } else if (run->options->whom) {
+    } else if (run->whom) {
         run->ui.details.whom_lacks = "the perf tier records no wakers";
     }
     return result;
@@ -381,6 +382,47 @@ static void draw(struct top_run *run, bool anew)
     top_curses_draw(&run->grid, anew);
 }
 
+/* Profiles anew, with who wakes and preempts whom. What was chosen stays; the history begins again,
+ * since its threads are known by the accounts that end here. */
+static void record_whom(struct top_run *run)
+{
+    uint32_t frames = run->model.max_frames;
+    struct top_ui *ui = &run->ui;
+    struct prcb_error err;
+
+    if (!run->source || run->whom || run->perf || run->history) {
+        top_ui_say(ui, !run->whom, "%s",
+                   run->whom      ? "by whom is recorded already"
+                   : run->perf    ? "the perf tier records no wakers"
+                   : run->history ? "not while -w writes a history: start with --by-whom"
+                                  : "a recording of prcb top has no wakers");
+        return;
+    }
+    run->whom = true;
+    top_source_close(run->source);
+    run->source = NULL;
+    prcb_processors_close(run->view);
+    run->view = NULL;
+    if (top_run_close_stacks(run)) /* else the end of the program closes it */
+        prcb_close(run->session);
+    run->session = NULL;
+    run->where = NULL;
+    top_ui_forget(ui);
+    top_model_deinit(&run->model);
+    top_model_init(&run->model);
+    run->model.max_frames = frames;
+    run->untracked = 0;
+    run->left_out = false;
+    if (open_all(run, &err)) {
+        run->status = cli_error(run->command, "%s", err.text);
+        run->ended = true;
+        return;
+    }
+    top_run_open_stacks(run);
+    run->next = run->next_refresh = now_ns();
+    top_ui_say(ui, false, "by whom is recorded from here on; the history begins again");
+}
+
 static void answer_request(struct top_run *run)
 {
     enum top_request request = run->ui.request;
@@ -400,6 +442,9 @@ static void answer_request(struct top_run *run)
         break;
     case TOP_REQUEST_EXPORT:
         top_run_export(run);
+        break;
+    case TOP_REQUEST_WHOM:
+        record_whom(run);
         break;
     case TOP_REQUEST_NONE:
         break;
@@ -511,7 +556,9 @@ static void set_up(struct top_run *run)
     ui->choice.sleeping = options->sleeping;
     ui->choice.no_kernel = options->no_kernel;
     ui->details.where_lacks = "this build reads no stacks";
-    ui->details.whom_lacks = "not recorded: start prcb top with --by-whom";
+    ui->details.whom_lacks =
+        "not recorded: E records it from then on (as --by-whom does from the start)";
+    run->whom = options->whom;
     if (options->filter) {
         snprintf(ui->filter_text, sizeof(ui->filter_text), "%s", options->filter);
         top_filter_parse(options->filter, &ui->filter, word, sizeof(word));

@@ -62,8 +62,12 @@ static bool load(void *ctx, int64_t clock_ns)
 
 int top_run_open_reader(struct top_run *run, struct prcb_error *err)
 {
+    char path[4096];
     bool changed;
-    int result = top_reader_open(run->options->read, run->options->delay_ns, &run->reader, err);
+    int result = top_history_file(run->options->read, path, sizeof(path), err);
+
+    if (!result)
+        result = top_reader_open(path, run->options->delay_ns, &run->reader, err);
 
     if (result)
         return result;

@@ -44,6 +44,7 @@ struct top_run {
     bool left_out;      /* some have none yet */
     uint64_t again;     /* when the screen is drawn once more, with what was asked for meanwhile */
     bool ended, perf, own;
+    bool whom; /* wakers are recorded */
     int status;
 };
 

@@ -32,6 +32,10 @@ int top_history_add(struct top_history *h, struct top_model *m, uint32_t index,
                     struct prcb_error *err);
 int top_history_close(struct top_history *h, struct prcb_error *err); /* NULL is allowed */
 
+/* Writes which file is to be read: the path, or of a directory of -w the file that was written
+ * last. 0 or -errno. */
+int top_history_file(const char *path, char *ret, size_t size, struct prcb_error *err);
+
 struct top_reader;
 
 /* interval_ns: the length of the intervals that are made of switches. */

@@ -45,6 +45,50 @@ static bool is_ours(const char *name)
            used && !name[used];
 }
 
+/* Finds the file that was written last among those of a directory. Returns how many there are, or
+ * -errno. */
+static int newest(const char *folder, char *ret, size_t size)
+{
+    DIR *directory = opendir(folder);
+    struct timespec last = {0};
+    struct dirent *entry;
+    int count = 0;
+
+    if (!directory)
+        return -errno;
+    while ((entry = readdir(directory))) {
+        struct stat about;
+
+        if (!is_ours(entry->d_name) ||
+            fstatat(dirfd(directory), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) ||
+            !S_ISREG(about.st_mode))
+            continue;
+        if (!count++ || about.st_mtim.tv_sec > last.tv_sec ||
+            (about.st_mtim.tv_sec == last.tv_sec && about.st_mtim.tv_nsec > last.tv_nsec)) {
+            last = about.st_mtim;
+            snprintf(ret, size, "%s/%s", folder, entry->d_name);
+        }
+    }
+    closedir(directory);
+    return count;
+}
+
+int top_history_file(const char *path, char *ret, size_t size, struct prcb_error *err)
+{
+    struct stat about;
+    int count;
+
+    snprintf(ret, size, "%s", path);
+    if (stat(path, &about) || !S_ISDIR(about.st_mode))
+        return 0; /* what is wrong with it, who opens it says */
+    count = newest(path, ret, size);
+    if (count < 0)
+        return prcb_fail(err, count, "%s: %s", path, strerror(-count));
+    return count ? 0
+                 : prcb_fail(err, -ENOENT, "%s has no file of prcb top -w (prcb-YYYY-MM-DD.db)",
+                             path);
+}
+
 static void day_name(time_t when, char *ret, size_t size)
 {
     struct tm tm;

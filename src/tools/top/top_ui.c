@@ -28,6 +28,23 @@ void top_ui_deinit(struct top_ui *ui)
     ui->subject_threads = NULL;
 }
 
+void top_ui_forget(struct top_ui *ui)
+{
+    top_rows_deinit(&ui->rows);
+    ui->rows = (struct top_rows){0};
+    ui->position = 0;
+    ui->position_ns = 0;
+    ui->mode = TOP_LIVE;
+    ui->screen = TOP_LIST;
+    ui->cursor = ui->scroll = 0;
+    ui->cursor_id = 0;
+    ui->follow = false;
+    ui->tag_count = 0;
+    ui->subject = (struct top_row){0};
+    ui->subject_count = ui->pane_cause_count = ui->pane_waker_count = 0;
+    ui->choice.only_thread = TOP_NONE;
+}
+
 void top_ui_say(struct top_ui *ui, bool wrong, const char *format, ...)
 {
     va_list args;
@@ -792,6 +809,9 @@ static void do_general(struct top_ui *ui, enum top_action action)
         break;
     case TOP_ACT_SAVE:
         ui->request = TOP_REQUEST_SAVE;
+        break;
+    case TOP_ACT_BY_WHOM:
+        ui->request = TOP_REQUEST_WHOM;
         break;
     case TOP_ACT_EXPORT:
         ui->request = TOP_REQUEST_EXPORT;

@@ -38,6 +38,7 @@ enum top_request {
     TOP_REQUEST_REDRAW,
     TOP_REQUEST_SAVE,
     TOP_REQUEST_EXPORT,
+    TOP_REQUEST_WHOM,
 };
 
 /* A part of a cause's time, by its stack or by who ended the wait. */
@@ -125,6 +126,8 @@ struct top_ui {
 /* Returns 0 or -ENOMEM. The owner fills in setting and details. */
 int top_ui_init(struct top_ui *ui, struct top_model *model);
 void top_ui_deinit(struct top_ui *ui);
+/* Leaves what refers to the model, which is about to be emptied; what was chosen stays. */
+void top_ui_forget(struct top_ui *ui);
 
 /* Makes the rows of what is to be shown; call it after the model or the choice changed. 0 or
  * -ENOMEM. */
