@@ -55,17 +55,20 @@ def start(*args, **options):
                             stderr=subprocess.PIPE, text=True, **options)
 
 
-def run_for_lines(count, *args):
+def run_for_lines(count, *args, stream="stdout"):
     """As run, of a command that reads its standard input to the end: that comes once so many lines were printed,
     however late prcb is with its intervals."""
     with start(*args, stdin=subprocess.PIPE) as process:
         limit = threading.Timer(TIMEOUT, process.kill)
         limit.start()
-        lines = [process.stdout.readline() for _ in range(count)]
+        read = {"stdout": "", "stderr": ""}
+        for _ in range(count):
+            read[stream] += getattr(process, stream).readline()
         process.stdin.close()
-        stdout = "".join(lines) + process.stdout.read()
+        for name in read:
+            read[name] += getattr(process, name).read()
         limit.cancel()
-        return subprocess.CompletedProcess(args, process.wait(), stdout, process.stderr.read())
+        return subprocess.CompletedProcess(args, process.wait(), **read)
 
 
 def enter(folder, pid):
@@ -482,7 +485,7 @@ class Room(Case):
         document = self.document("--max-threads", "8", "--", *self.threads(20))
         self.assertEqual(len(document["threads"]), 8)
         self.assertEqual(document["untracked_threads"], 13)
-        table = run("--max-threads", "8", "--", *self.threads(20)).stdout
+        table = run("--max-threads", "8", "--", *self.threads(20)).stderr
         self.assertIn("13 threads were not tracked", table)
         self.assertIn("--max-threads", table)
 
@@ -665,7 +668,7 @@ class Intervals(Case):
         self.assertIn("threads", json.loads(result.stdout))
 
     def test_lines_then_summary(self):
-        text = run_for_lines(4, "-I", "100", "--", *python(self.CODE)).stdout
+        text = run_for_lines(4, "-I", "100", "--", *python(self.CODE), stream="stderr").stderr
         self.assertRegex(text, r"^ +TIME +TID +THREAD +RUN +READY +WAIT +SWITCHES +WAITS\n")
         times = [float(time) for time in re.findall(r"(?m)^ +(\d+\.\d{3}) ", text)]
         self.assertGreaterEqual(len(times), 3)
@@ -819,7 +822,7 @@ class Status(Case):
         self.assertFalse(os.path.exists(self.path("new")))
 
     def test_broken_pipe(self):
-        for args in (("--", "true"), ("-j", "--", "true"), ("-I", "50", "--for", "50", "-a")):
+        for args in (("-x,", "--", "true"), ("-j", "--", "true"), ("-I", "50", "--for", "50", "-a")):
             reader, writer = os.pipe()
             os.close(reader)
             begin = time.monotonic()
@@ -830,17 +833,19 @@ class Status(Case):
             self.assertLess(time.monotonic() - begin, 40, "stops when nobody reads")
         reader, writer = os.pipe()
         os.close(reader)
-        self.assertEqual(run("--", "sh", "-c", "exit 5", stdout=writer).returncode, 5)
+        self.assertEqual(run("-j", "--", "sh", "-c", "exit 5", stdout=writer).returncode, 5)
         os.close(writer)
 
     def test_full_disk_on_standard_output(self):
         with open("/dev/full", "w") as full:
-            result = run("--", "true", stdout=full)
+            result = run("-j", "--", "true", stdout=full)
+            lost = subprocess.run([PRCB, "stat", "--", "true"], stderr=full, timeout=TIMEOUT, check=False)
         self.assertEqual(result.returncode, 1)
         self.assertIn("No space left", result.stderr)
+        self.assertEqual(lost.returncode, 1, "the table was to be on standard error")
 
     def test_closed_standard_output(self):
-        result = subprocess.run(["sh", "-c", '"$0" stat -- true >&-', PRCB], timeout=TIMEOUT,
+        result = subprocess.run(["sh", "-c", '"$0" stat -j -- true >&-', PRCB], timeout=TIMEOUT,
                                 stderr=subprocess.PIPE, text=True)
         self.assertEqual(result.returncode, 1)
         self.assertIn("standard output", result.stderr)
@@ -952,7 +957,7 @@ class Ending(Case):
         row = self.one(document, "sleep")
         self.assertFalse(row["exited"])
         self.assertGreaterEqual(document["wall_ns"], 0.3 * SECOND)
-        self.assertIn("was ended (--for)", run("--for", "0.1", "--", "sleep", "30").stdout)
+        self.assertIn("was ended (--for)", run("--for", "0.1", "--", "sleep", "30").stderr)
 
     def test_command_that_is_done_before_for(self):
         self.assertEqual(run("--for", "30", "--", "sh", "-c", "exit 6").returncode, 6)
@@ -1085,8 +1090,8 @@ class Nobody(Case):
     def test_table_names_the_tier_and_what_is_missing(self):
         result = run("--", "sleep", "0.2", **self.as_nobody())
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("perf tier: ", result.stdout)
-        self.assertRegex(result.stdout, r"(?m)^note: .*waits by cause.* absent: ")
+        self.assertIn("perf tier: ", result.stderr)
+        self.assertRegex(result.stderr, r"(?m)^note: .*waits by cause.* absent: ")
 
     def test_forced_bpf_is_refused(self):
         built = not BPF_REASON or "not in this build" not in BPF_REASON
