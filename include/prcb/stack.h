@@ -20,6 +20,7 @@
 #define PRCB_STACK_H
 
 #include <prcb/prcb.h>
+#include <prcb/span.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +38,8 @@ struct prcb_stacks_options {
 
 enum prcb_stacks_flag {
     PRCB_STACKS_NATIVE = 1 << 0, /* an interpreter's own functions, not those that it runs */
+    PRCB_STACKS_SPANS =
+        1 << 1, /* the span of a trace that the thread is in, too: prcb_stack.span */
 };
 
 /* Opens a reader. Close it before the session. Sessions opened with PRCB_OPEN_REGISTERS give it
@@ -75,6 +78,14 @@ enum prcb_stack_kind {
     PRCB_STACK_EITHER = 2,  /* a way of waiting that serves both */
 };
 
+/* Whose wait it is, as the program publishes it by OpenTelemetry's thread context (prcb/span.h). */
+enum prcb_span_state {
+    PRCB_SPAN_UNASKED = 0, /* PRCB_STACKS_SPANS is not set, or nothing there publishes spans */
+    PRCB_SPAN_UNREAD = 1,  /* it publishes them, and this thread's could not be read */
+    PRCB_SPAN_NONE = 2,    /* the thread is in none */
+    PRCB_SPAN_THERE = 3,
+};
+
 struct prcb_stack {
     size_t size;       /* sizeof(struct prcb_stack), set by the caller */
     uint64_t key;      /* the account ... */
@@ -90,6 +101,8 @@ struct prcb_stack {
                              0: not known */
     uint32_t lock_number; /* how far behind that pointer the holding thread's number lies, which is
                              that of its own pid namespace */
+    uint32_t span_state;  /* enum prcb_span_state */
+    struct prcb_span_id span;
 };
 
 /* The stack of the wait that a record (of prcb_thread_read or prcb_walk) shows. A wait that was

@@ -17,7 +17,7 @@ CREATE TABLE stacks(id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map 
 CREATE TABLE samples(time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER);
 CREATE TABLE switches(time_ns INTEGER, cpu INTEGER, old_thread INTEGER, new_thread INTEGER, state TEXT, cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER, waker INTEGER, woken_ns INTEGER, woken_cpu INTEGER);
 CREATE TABLE wakers(id INTEGER PRIMARY KEY, by TEXT, thread INTEGER, pid INTEGER, tid INTEGER, name TEXT, number INTEGER);
-CREATE TABLE wait_stacks(time_ns INTEGER, thread INTEGER, stack INTEGER, missing TEXT, kind TEXT, word TEXT, one_in INTEGER);
+CREATE TABLE wait_stacks(time_ns INTEGER, thread INTEGER, stack INTEGER, missing TEXT, kind TEXT, word TEXT, one_in INTEGER, trace_id TEXT, span_id TEXT);
 CREATE TABLE losses(time_ns INTEGER, cpu INTEGER, what TEXT, count INTEGER);
 CREATE TABLE functions(id INTEGER PRIMARY KEY, name TEXT, file TEXT);
 CREATE TABLE stack_functions(stack INTEGER PRIMARY KEY, function INTEGER);
@@ -121,7 +121,7 @@ class Made:
         for thread, stretches in self.stretches.items():  # of two waits in three
             for kind, cause, start, end in stretches:
                 if kind == "wait" and end > start and draw.random() < 0.67:
-                    db.execute("INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,1)", (
+                    db.execute("INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,1,NULL,NULL)", (
                         START + (start + end) // 2, thread, *draw.choice([
                             (draw.choice(stacks), None, "blocked", "mutex"), (draw.choice(stacks), None, "idle", "event loop"),
                             (None, "budget", "blocked", None)])))

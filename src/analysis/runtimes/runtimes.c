@@ -276,6 +276,11 @@ void runtimes_set_memory(struct runtimes *r, int mem, int pagemap)
     r->memory.pagemap = pagemap;
 }
 
+struct memory *runtimes_memory(struct runtimes *r)
+{
+    return &r->memory;
+}
+
 /* ---- reading ---- */
 
 static void begin_answer(struct runtime_answer *answer)

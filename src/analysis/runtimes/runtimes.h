@@ -128,6 +128,8 @@ void runtimes_add(struct runtimes *r, Elf *elf, uint64_t bias, const char *name)
 bool runtimes_any(const struct runtimes *r);
 /* Owns the descriptors from here on: /proc/PID/mem and /proc/PID/pagemap. */
 void runtimes_set_memory(struct runtimes *r, int mem, int pagemap);
+/* Returns that memory. */
+struct memory *runtimes_memory(struct runtimes *r);
 /* Reads the frames of a thread that waits, before it is unwound. */
 void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
                    struct runtime_answer *ret);

@@ -41,6 +41,7 @@
 #define RELOAD_NS      1000000000ull /* a process's mappings are read again no sooner than this; */
 #define RELOAD_YOUNG   10000000ull   /* at first, while a program maps its libraries, than this, */
 #define RELOAD_TIMES   10            /* nor than so many times what it took: others wait for that */
+#define SPANS_TIMES    10            /* so many pauses later, if nothing in it publishes spans */
 #define STACK_NS       5000000000ull /* for naming one stack's functions */
 #define LINES_NS       2000000000ull /* for all lines of source */
 #define LONG_NS        1000000000ull /* of a wait as long as this the kernel's part tells, too */
@@ -85,6 +86,7 @@ struct known_wait {
     const struct known_stack *stack;
     uint64_t lock_at; /* as of prcb_stack */
     uint32_t lock_number;
+    struct span_answer span;
 };
 
 /* A function of a file. */
@@ -105,6 +107,7 @@ struct process {
     pid_t pid;                         /* 0: free */
     uint64_t identity, again_ns, used; /* again_ns: when it may be read again */
     uint64_t pause_ns;                 /* from its next reading to the one after */
+    uint64_t spans_ns;                 /* when it is read again for who publishes spans */
     bool usable;
     bool nested;    /* in a pid namespace of its own: it counts its threads otherwise */
     bool has_grown; /* its compiler has made code that its list did not have when it was read */
@@ -117,6 +120,7 @@ struct prcb_stacks {
     struct prcb *session;
     struct unwinder *unwinder;
     uint32_t max_frames, stack_bytes;
+    bool spans;
     bool asks_state; /* a wait's cause does not say all that may hold a thread up */
     struct prcb_stacks_status status;
     struct table texts, names, stacks, waits;
@@ -260,6 +264,7 @@ static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint6
     own_number(pid, living_thread(pid), &process->nested);
     set_again(process, began, pause);
     process->pause_ns = 2 * pause < RELOAD_NS ? 2 * pause : RELOAD_NS;
+    process->spans_ns = now_ns() + SPANS_TIMES * pause;
     return result == -ENOENT ? -EIO : result;
 }
 
@@ -406,6 +411,7 @@ struct found {
     uint64_t addresses[UNWINDER_FRAMES];
     size_t count;
     bool interpreted; /* frames of an interpreter are the unwinder's */
+    bool spanned;     /* the span is the unwinder's */
     /* Their names, or else their files'; NULL: not known. The kernel's do not show how a program
      * waits. */
     const char *functions[UNWINDER_FRAMES];
@@ -837,15 +843,23 @@ static int note_runtime(struct prcb_stacks *s, struct prcb_thread *t, const stru
         s->status.unread = keep_text(s, runtime->unread);
         s->status.unread_pid = process->pid;
     }
-    if (runtime->state == RUNTIME_NONE)
+    if (runtime->state == RUNTIME_NONE && unwinder_span(s->unwinder)->state == SPAN_UNPUBLISHED)
         return 0;
     if (!(a->present & PRCB_HAS_REGISTERS))
         result = has_not_moved(a, &unwinder_frozen(s->unwinder)->at);
     if (!result)
         result = proves(t, a);
     s->status.interpreted += !result && runtime->state == RUNTIME_COMPLETE;
-    s->status.uninterpreted += result || runtime->state == RUNTIME_PARTLY;
+    s->status.uninterpreted +=
+        (result && runtime->state != RUNTIME_NONE) || runtime->state == RUNTIME_PARTLY;
     return result;
+}
+
+/* Whether a library that publishes spans may have been loaded since the mappings were read. */
+static bool lacks_spans(const struct prcb_stacks *s, const struct process *process)
+{
+    return s->spans && process->usable && now_ns() > process->spans_ns && may_reload(process) &&
+           !unwinder_has_spans(s->unwinder, (unsigned)(process - s->processes));
 }
 
 static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
@@ -853,13 +867,16 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
 {
     uint64_t *addresses = found->addresses;
     struct process *process = find_process(s, a->pid);
+    uint64_t robust;
+    bool spanned = false;
     pid_t own = 0;
     size_t bytes = s->stack_bytes, count = 0;
+    unsigned image;
     enum stack_end end = STACK_BROKEN;
     int result = 0;
 
     while (!result) {
-        if (process && process->has_grown && may_reload(process)) {
+        if (process && ((process->has_grown && may_reload(process)) || lacks_spans(s, process))) {
             result = load(s, process, a->pid, process->identity);
             continue;
         }
@@ -871,11 +888,14 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
             result = 0;
             continue;
         }
-        if (!result && unwinder_has_runtime(s->unwinder, (unsigned)(process - s->processes)))
+        image = (unsigned)(process - s->processes);
+        spanned =
+            !result && unwinder_has_spans(s->unwinder, image) && !reach_robust(a->tid, &robust);
+        if (!result && (spanned || unwinder_has_runtime(s->unwinder, image)))
             own = process->nested ? own_number(a->pid, a->tid, &process->nested) : a->tid;
         if (!result)
-            result = unwinder_unwind(s->unwinder, (unsigned)(process - s->processes), own,
-                                     addresses, &count, &end);
+            result = unwinder_unwind(s->unwinder, image, own, spanned ? &robust : NULL, addresses,
+                                     &count, &end);
         if (!result && own)
             result = note_runtime(s, t, a, process);
         if (result == -ESTALE || (!result && end == STACK_BROKEN && may_reload(process) &&
@@ -892,6 +912,7 @@ static int find_user(struct prcb_stacks *s, struct prcb_thread *t, const struct 
     found->count = count;
     found->end = end;
     found->interpreted = !result && own;
+    found->spanned = found->interpreted && spanned;
     return result;
 }
 
@@ -928,6 +949,9 @@ static int unwind(struct prcb_stacks *s, struct prcb_thread *t, const struct prc
         ret->lock_at = unwinder_runtime(s->unwinder)->lock_at;
         ret->lock_number = unwinder_runtime(s->unwinder)->lock_number;
     }
+    ret->span = (struct span_answer){.state = SPAN_UNPUBLISHED};
+    if (found.spanned)
+        ret->span = *unwinder_span(s->unwinder);
     if (!found.error)
         give_up(found.process, result, began);
     return result;
@@ -973,8 +997,9 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
     frozen->low = chosen->stack_at;
     frozen->length = chosen->stack_bytes;
     memcpy(frozen->bytes, chosen->stack, chosen->stack_bytes);
-    result = unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes),
-                             t ? chosen->tid : 0, found->addresses, &found->count, &found->end);
+    result =
+        unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes), t ? chosen->tid : 0,
+                        NULL, found->addresses, &found->count, &found->end);
     if (t) {
         atomic_thread_fence(memory_order_acquire); /* as in proves() */
         found->interpreted = !result && !still_waits(t, chosen->switches);
@@ -1125,6 +1150,12 @@ static int hand_out(const struct prcb_stacks *s, const struct known_stack *known
         .frames = known->frames,
     };
 
+    if (wait) {
+        stack.span_state = wait->span.state;
+        stack.span.flags = (unsigned char)wait->span.flags;
+        memcpy(stack.span.trace_id, wait->span.trace_id, sizeof(stack.span.trace_id));
+        memcpy(stack.span.span_id, wait->span.span_id, sizeof(stack.span.span_id));
+    }
     if (wait && known->word && !strcmp(known->word, "GIL")) {
         stack.lock_at = wait->lock_at;
         stack.lock_number = wait->lock_number;
@@ -1335,7 +1366,7 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
 
     if (result)
         return result;
-    if (options.flags & ~(uint32_t)PRCB_STACKS_NATIVE)
+    if (options.flags & ~(uint32_t)(PRCB_STACKS_NATIVE | PRCB_STACKS_SPANS))
         return prcb_fail(err, -EINVAL, "unknown flags 0x%x", options.flags);
     if (options.max_frames > UNWINDER_FRAMES || options.stack_bytes > UNWINDER_BYTES_MOST)
         return prcb_fail(err, -EINVAL, "at most %u frames and %u bytes of a stack", UNWINDER_FRAMES,
@@ -1351,7 +1382,8 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
     s->max_frames = options.max_frames ? options.max_frames : FRAMES_DEFAULT;
     s->stack_bytes = options.stack_bytes ? options.stack_bytes : BYTES_DEFAULT;
     reach_hold();
-    result = unwinder_open(options.flags & PRCB_STACKS_NATIVE, &s->unwinder, err);
+    s->spans = options.flags & PRCB_STACKS_SPANS;
+    result = unwinder_open(options.flags & PRCB_STACKS_NATIVE, s->spans, &s->unwinder, err);
     if (result)
         prcb_stacks_close(s);
     else

@@ -11,6 +11,7 @@
 
 #include "go_program.h"
 #include "runtimes.h"
+#include "spans.h"
 #include "source_line.h"
 #include "tasks.h"
 
@@ -55,7 +56,8 @@ struct image {
     struct go_code go[GO_MOST];
     size_t go_count;
     struct runtimes *runtimes; /* NULL: no memory for them */
-    struct tasks *tasks;       /* NULL: nobody has asked yet */
+    struct span_places spans;
+    struct tasks *tasks; /* NULL: nobody has asked yet */
     struct image_debug debug;
     const struct frozen *frozen; /* during image_unwind */
     uint64_t fp, lr;             /* what it is tried with; 0: not known */
@@ -250,11 +252,14 @@ static int find_go(Dwfl_Module *module, void **data, const char *name, Dwarf_Add
 static int find_runtimes(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr start,
                          void *ctx)
 {
+    struct image *image = ctx;
     GElf_Addr bias = 0;
     Elf *elf = dwfl_module_getelf(module, &bias);
 
+    if (elf && image->runtimes)
+        runtimes_add(image->runtimes, elf, bias, name);
     if (elf)
-        runtimes_add(ctx, elf, bias, name);
+        spans_add(&image->spans, elf, bias);
     return DWARF_CB_OK;
 }
 
@@ -270,8 +275,7 @@ int image_ready(struct image *image)
     if (dwfl_report_end(image->dwfl, NULL, NULL))
         return -ENOENT;
     dwfl_getmodules(image->dwfl, find_go, image, 0);
-    if (image->runtimes)
-        dwfl_getmodules(image->dwfl, find_runtimes, image->runtimes, 0);
+    dwfl_getmodules(image->dwfl, find_runtimes, image, 0);
     return dwfl_attach_state(image->dwfl, NULL, THE_THREAD, &callbacks, image) ? 0 : -ENOENT;
 }
 
@@ -739,6 +743,11 @@ struct tasks *image_tasks(struct image *image)
 struct runtimes *image_runtimes(struct image *image)
 {
     return image->runtimes;
+}
+
+const struct span_places *image_spans(const struct image *image)
+{
+    return &image->spans;
 }
 
 void image_name(struct image *image, uint64_t address, char *ret, size_t size)

@@ -23,9 +23,10 @@ struct image_file {
     const char *path; /* for names only; not opened */
 };
 
-struct runtimes; /* runtimes.h */
-struct tasks;    /* tasks.h */
-struct image;    /* what one process has mapped: opaque */
+struct runtimes;    /* runtimes.h */
+struct span_places; /* spans.h */
+struct tasks;       /* tasks.h */
+struct image;       /* what one process has mapped: opaque */
 
 /* Asks for the debug information of a build id, which has the names of functions that a file
  * does not export. Returns a descriptor, which the image then owns, or -1. */
@@ -59,6 +60,8 @@ size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *
 
 /* Returns the runtimes of the process, which are the image's; NULL: not known. */
 struct runtimes *image_runtimes(struct image *image);
+/* Where the files have the variable that publishes spans. */
+const struct span_places *image_spans(const struct image *image);
 
 /* Returns the tasks of the process's first program of Go; NULL: it has none, or no memory. */
 struct tasks *image_tasks(struct image *image);

@@ -43,6 +43,8 @@ enum what {
 struct ask {
     uint32_t what, image;
     int32_t tid;          /* UNWIND: whose interpreter is read; 0: none */
+    uint32_t spans;       /* UNWIND: so is its span, */
+    uint64_t robust;      /* by this */
     char name[FILE_NAME]; /* FILE: the end of its path */
     uint64_t address;     /* FILE: where it is mapped; NAME, LINE */
     struct frozen_registers at;
@@ -58,10 +60,10 @@ enum wants {
 
 struct answer {
     int32_t result;
-    uint32_t wants;       /* enum wants */
-    uint32_t has_runtime; /* READY */
-    uint32_t count, end;  /* UNWIND */
-    uint32_t line;        /* LINE; 0: not known */
+    uint32_t wants;                  /* enum wants */
+    uint32_t has_runtime, has_spans; /* READY */
+    uint32_t count, end;             /* UNWIND */
+    uint32_t line;                   /* LINE; 0: not known */
     uint32_t id_length;
     unsigned char id[BUILD_ID_MOST];
     char name[UNWINDER_NAME];
@@ -72,6 +74,7 @@ struct answer {
 struct shared {
     uint64_t frames[UNWINDER_FRAMES];
     struct runtime_answer runtime;
+    struct span_answer span;
     struct tasks_answer tasks;
     unsigned char bytes[UNWINDER_BYTES_MOST];
 };
@@ -80,9 +83,10 @@ struct unwinder {
     struct sandbox child;
     struct shared *shared;
     struct frozen frozen;
-    bool native;
-    bool known[UNWINDER_IMAGES], has_runtime[UNWINDER_IMAGES];
+    bool native, spans;
+    bool known[UNWINDER_IMAGES], has_runtime[UNWINDER_IMAGES], has_spans[UNWINDER_IMAGES];
     struct runtime_answer runtime;
+    struct span_answer span;
     struct tasks_answer *tasks; /* NULL: nobody has asked yet */
     uint64_t cpu_ns;            /* of children that were replaced */
 };
@@ -141,14 +145,26 @@ static bool ask_for_memory(struct child *child, int fds[2])
     return count == 2;
 }
 
-static int ready_image(struct child *child, struct image *image, uint32_t *ret_has_runtime)
+static int ready_image(struct child *child, struct image *image, struct answer *answer)
 {
     int fds[2], result = image ? image_ready(image) : -ENOMEM;
 
-    *ret_has_runtime = !result && image_runtimes(image) && runtimes_any(image_runtimes(image));
-    if (*ret_has_runtime && ask_for_memory(child, fds))
+    if (result || !image_runtimes(image))
+        return result;
+    answer->has_runtime = runtimes_any(image_runtimes(image));
+    answer->has_spans = image_spans(image)->count != 0;
+    if ((answer->has_runtime || answer->has_spans) && ask_for_memory(child, fds))
         runtimes_set_memory(image_runtimes(image), fds[0], fds[1]);
     return result;
+}
+
+static void answer_span(struct child *child, const struct ask *ask, struct image *image)
+{
+    const struct span_thread thread = {ask->robust, ask->at.sp, ask->tid};
+    struct memory *memory = runtimes_memory(image_runtimes(image));
+
+    memory_begin(memory);
+    spans_read(image_spans(image), memory, &thread, &child->shared->span);
 }
 
 static void name_frame(void *ctx, uint64_t address, char *ret, size_t size)
@@ -167,6 +183,8 @@ static void answer_unwind(struct child *child, const struct ask *ask, struct ans
     runtime->count = 0;
     runtime->lock_at = 0;
     frozen.length = frozen.room = ask->length;
+    if (runtimes && ask->spans)
+        answer_span(child, ask, image);
     if (runtimes)
         runtimes_read(runtimes, &(struct runtime_thread){ask->tid}, runtime);
     answer->count =
@@ -228,7 +246,7 @@ static bool answer_ask(struct child *child, const struct ask *ask, int fd, struc
         }
         return false;
     case ASK_READY:
-        answer->result = ready_image(child, image, &answer->has_runtime);
+        answer->result = ready_image(child, image, answer);
         return true;
     case ASK_UNWIND:
         answer->result = image ? 0 : -ENOENT;
@@ -283,7 +301,7 @@ static int start(struct unwinder *u, struct prcb_error *err)
     return sandbox_start(&limits, serve, u->shared, &u->child, err);
 }
 
-int unwinder_open(bool native, struct unwinder **ret, struct prcb_error *err)
+int unwinder_open(bool native, bool spans, struct unwinder **ret, struct prcb_error *err)
 {
     struct unwinder *u = calloc(1, sizeof(*u));
     int result;
@@ -291,6 +309,7 @@ int unwinder_open(bool native, struct unwinder **ret, struct prcb_error *err)
     if (!u)
         return prcb_fail(err, -ENOMEM, "out of memory");
     u->native = native;
+    u->spans = spans;
     u->shared =
         mmap(NULL, sizeof(*u->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (u->shared == MAP_FAILED) {
@@ -374,7 +393,7 @@ static int send_file(struct unwinder *u, pid_t pid, const struct ask *ask, int p
 static int hand_memory(struct unwinder *u, pid_t pid)
 {
     uint32_t here = 1;
-    int result = u->native
+    int result = u->native && !u->spans
                      ? -ENOENT
                      : reach_hand_memory(living_thread(pid), u->child.socket, &here, sizeof(here));
 
@@ -451,6 +470,7 @@ int unwinder_image(struct unwinder *u, unsigned image, pid_t pid, const struct p
     u->known[image] = true;
     result = ask_child(u, pid, &ask, &answer);
     u->has_runtime[image] = !result && answer.has_runtime && !u->native;
+    u->has_spans[image] = !result && answer.has_spans;
     return result;
 }
 
@@ -487,12 +507,14 @@ static void take_runtime(struct unwinder *u, size_t frames)
     }
 }
 
-int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, uint64_t *ret, size_t *ret_count,
-                    enum stack_end *ret_end)
+int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, const uint64_t *robust,
+                    uint64_t *ret, size_t *ret_count, enum stack_end *ret_end)
 {
     struct ask ask = {.what = ASK_UNWIND,
                       .image = image,
                       .tid = tid,
+                      .spans = robust && tid,
+                      .robust = robust ? *robust : 0,
                       .at = u->frozen.at,
                       .low = u->frozen.low,
                       .length = u->frozen.length};
@@ -503,6 +525,7 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, uint64_t *ret
     u->runtime.lock_at = 0;
     u->runtime.state = RUNTIME_NONE;
     u->runtime.unread[0] = '\0';
+    u->span = (struct span_answer){.state = SPAN_UNPUBLISHED};
     result = ask_child(u, 0, &ask, &answer);
     if (result)
         return result;
@@ -513,12 +536,24 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, uint64_t *ret
     *ret_end = (enum stack_end)answer.end;
     if (tid && u->has_runtime[image])
         take_runtime(u, answer.count);
+    if (ask.spans && u->shared->span.state <= SPAN_THERE)
+        u->span = u->shared->span;
     return 0;
 }
 
 const struct runtime_answer *unwinder_runtime(const struct unwinder *u)
 {
     return &u->runtime;
+}
+
+const struct span_answer *unwinder_span(const struct unwinder *u)
+{
+    return &u->span;
+}
+
+bool unwinder_has_spans(const struct unwinder *u, unsigned image)
+{
+    return image < UNWINDER_IMAGES && u->spans && u->has_spans[image];
 }
 
 bool unwinder_has_runtime(const struct unwinder *u, unsigned image)

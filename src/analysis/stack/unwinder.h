@@ -18,6 +18,7 @@
 #include "frozen.h"
 #include "process.h"
 #include "runtimes.h"
+#include "spans.h"
 #include "tasks.h"
 #include "unwind.h"
 
@@ -28,8 +29,8 @@
 
 struct unwinder;
 
-/* native: no interpreter's frames are read. */
-int unwinder_open(bool native, struct unwinder **ret, struct prcb_error *err);
+/* native: no interpreter's frames are read. spans: spans are, where they are asked for. */
+int unwinder_open(bool native, bool spans, struct unwinder **ret, struct prcb_error *err);
 void unwinder_close(struct unwinder *u); /* NULL is allowed */
 
 /* Replaces image number by what the process has mapped. 0; -ENOENT: nothing to unwind with;
@@ -42,14 +43,18 @@ struct frozen *unwinder_frozen(struct unwinder *u);
 
 /* Finds the frames of the stack that was copied there; ret has UNWINDER_FRAMES. tid: of the waiting
  * thread, as its own process counts: the frames of its interpreter are read, too, which belong to
- * the wait if it lasts when this returns; 0: they are not. -EIO: as above. -ESTALE: the image is
- * gone with a child that was replaced: set it again. */
-int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, uint64_t *ret, size_t *ret_count,
-                    enum stack_end *ret_end);
+ * the wait if it lasts when this returns; 0: they are not. robust: the address of its list of
+ * robust locks: its span is read in the same way; NULL: it is not. -EIO: as above. -ESTALE: the
+ * image is gone with a child that was replaced: set it again. */
+int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, const uint64_t *robust,
+                    uint64_t *ret, size_t *ret_count, enum stack_end *ret_end);
 
 /* Returns what the last unwinding found of the interpreter: its offsets lie within its text, whose
  * parts end, and its places within the stack, in order. */
 const struct runtime_answer *unwinder_runtime(const struct unwinder *u);
+const struct span_answer *unwinder_span(const struct unwinder *u);
+/* Whether spans are asked for, and something in the process publishes them. */
+bool unwinder_has_spans(const struct unwinder *u, unsigned image);
 /* Whether the process has an interpreter whose frames are read. */
 bool unwinder_has_runtime(const struct unwinder *u, unsigned image);
 

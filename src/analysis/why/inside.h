@@ -56,6 +56,11 @@ struct thread {
     uint64_t met;           /* switches of the last wait that a look gave to a cell, */
     struct cell *met_cell;  /* which that was, once it is over, */
     uint64_t met_given;     /* and what it got */
+    /* Where spans are asked for: that of the wait with so many switches; as of the last look; and
+     * the wait of that. NULL: not known. */
+    struct span_row *span, *span_last;
+    uint64_t span_of;
+    const struct cell *span_cell;
     struct thread *sibling, **sibling_at; /* of its process; where the one before points to it */
 };
 
@@ -79,10 +84,20 @@ struct why {
     uint32_t loops;
     struct early *early;
     size_t early_count;
+    struct spans *spans; /* NULL: nobody asks */
 };
 
 /* Whether the account shows a wait that goes on. */
 bool why_is_wait(const struct prcb_account *a);
+
+/* Adds an account's figures, the open stretch included. */
+void why_add_figures(struct process *to, const struct prcb_account *a);
+
+/* spans.c: a wait's span is read; a look is about to replace thread->last. */
+void spans_met(struct why *w, struct thread *thread, const struct prcb_account *a,
+               const struct prcb_stack *stack);
+int spans_take(struct why *w, struct thread *thread, const struct prcb_account *a);
+void spans_close(struct spans *s);
 
 /* Adds to the time of the thread's wait, and of what its holder does meanwhile. */
 static inline void why_give(struct thread *thread, uint64_t ns)

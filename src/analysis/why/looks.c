@@ -62,11 +62,10 @@ struct looks {
     size_t count, room;
 };
 
-int looks_open(struct prcb *session, uint64_t percent, bool native, struct looks **ret,
+int looks_open(struct prcb *session, uint64_t percent, uint32_t flags, struct looks **ret,
                struct prcb_error *err)
 {
-    const struct prcb_stacks_options how = {.size = sizeof(how),
-                                            .flags = native ? PRCB_STACKS_NATIVE : 0};
+    const struct prcb_stacks_options how = {.size = sizeof(how), .flags = flags};
     struct looks *l = calloc(1, sizeof(*l));
     int result = l ? 0 : -ENOMEM;
 

@@ -22,8 +22,8 @@
 struct looks;
 
 /* percent: the share of one processor for looks and unwinding, after half a second that is free.
- * Close it before the session. */
-int looks_open(struct prcb *session, uint64_t percent, bool native, struct looks **ret,
+ * flags: enum prcb_stacks_flag. Close it before the session. */
+int looks_open(struct prcb *session, uint64_t percent, uint32_t flags, struct looks **ret,
                struct prcb_error *err);
 void looks_close(struct looks *l); /* NULL is allowed */
 

@@ -43,6 +43,7 @@ void why_close(struct why *w)
     table_free(&w->cells);
     table_free(&w->by_tid);
     table_free(&w->members);
+    spans_close(w->spans);
     free(w->fresh);
     while (w->processes) {
         struct process *next = w->processes->next;
@@ -312,6 +313,7 @@ static int begin(struct why *w, struct thread *thread, const struct prcb_account
                 : result == -EBUSY                ? WHY_BUDGET
                 : result == -EPERM                ? WHY_DENIED
                                                   : WHY_UNREADABLE;
+    spans_met(w, thread, a, &part.stack);
     thread->cell = cell_of(w, thread->process, &part);
     if (!thread->cell || join(w, thread->cell, a))
         return -ENOMEM;
@@ -432,6 +434,7 @@ static int try_again(struct why *w, struct thread *thread, const struct prcb_acc
     thread->later = part.wait.later;
     if (result)
         return result == -ENOMEM ? result : 0;
+    spans_met(w, thread, a, &part.stack);
     return move_wait(w, thread, &part);
 }
 
@@ -521,11 +524,13 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
             why_give(thread, age - thread->given);
         thread->given = age > thread->given ? age : thread->given;
     }
+    if (!result)
+        result = spans_take(w, thread, a);
     keep(w, thread, a, same);
     return result || !first ? result : take_early(w, a->key);
 }
 
-static void add_figures(struct process *to, const struct prcb_account *a)
+void why_add_figures(struct process *to, const struct prcb_account *a)
 {
     const struct prcb_cause_info *info = prcb_cause_info(a->open.cause);
     bool open = a->present & PRCB_HAS_OPEN && !(a->flags & PRCB_ACCOUNT_EXITED);
@@ -562,7 +567,7 @@ int why_released(struct why *w, uint64_t key)
         return -ESTALE;
     if (thread->cell)
         settle(thread, &thread->last);
-    add_figures(thread->process, &thread->last);
+    why_add_figures(thread->process, &thread->last);
     table_remove(&w->threads, key, NULL);
     table_remove(&w->by_tid, (uint32_t)thread->last.tid, thread);
     *thread->sibling_at = thread->sibling;
@@ -834,7 +839,7 @@ static int make_process(const struct why *w, const struct process *process, stru
                                 .doing_count = process->doing_count};
     memcpy(ret->comm, process->comm, sizeof(ret->comm));
     for (const struct thread *at = process->threads_here; at && !result; at = at->sibling) {
-        add_figures(&sum, &at->last);
+        why_add_figures(&sum, &at->last);
         result = add_now(at, ret);
     }
     ret->wall_ns = sum.wall_ns;

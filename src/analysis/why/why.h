@@ -171,6 +171,30 @@ struct why_report {
 /* Of waits of threads whose tasks were read in its place: these do not say what they are for. */
 #define WHY_TASKS_WORD "Go scheduler"
 
+/* The time of accounts once more, by the span of a trace that the thread was in (prcb_stack.span,
+ * where the source reads that). What the spans got, what was in none, and what is not known sum to
+ * the processes' time. */
+struct why_span {
+    struct prcb_span_id id;
+    pid_t pid, tid; /* tid, comm: of the thread that was met in it last */
+    char comm[16];
+    uint64_t waits;                /* that looks met in it */
+    uint64_t ns, run_ns, ready_ns; /* ns: of these and of its waits */
+    uint64_t trace_ns;             /* of all spans of its trace */
+    struct why_part *parts;        /* longest first; SHORT: no look met them */
+    size_t part_count;
+};
+
+struct why_spans {
+    struct why_span *rows; /* by trace, and in it by span, longest first */
+    size_t count;
+    struct why_span none, unknown;
+};
+
+int why_spans_open(struct why *w); /* before the first look; 0 or -ENOMEM */
+int why_spans_make(const struct why *w, struct why_spans *ret);
+void why_spans_deinit(struct why_spans *spans);
+
 int why_report_make(struct why *w, struct why_report *ret); /* 0 or -ENOMEM */
 /* Takes a process's tasks, and what they say of its threads' waits. */
 void why_set_tasks(struct why_process *process, const struct prcb_tasks *tasks);

@@ -282,6 +282,14 @@ ssize_t reach_memory(pid_t pid, uint64_t address, void *to, size_t size)
     return take_bytes(&ask, 0, to, NULL);
 }
 
+int reach_robust(pid_t tid, uint64_t *ret)
+{
+    struct reach_ask ask = {.what = REACH_ROBUST, .pid = tid, .size = sizeof(*ret)};
+    ssize_t got = take_bytes(&ask, 0, ret, NULL);
+
+    return got < 0 ? (int)got : 0;
+}
+
 ssize_t reach_memory_after(pid_t pid, const char *path, void *start, size_t start_size,
                            ssize_t *ret_start, uint64_t address, void *to, size_t size)
 {

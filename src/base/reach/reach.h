@@ -40,6 +40,10 @@ ssize_t reach_memory(pid_t pid, uint64_t address, void *to, size_t size);
 ssize_t reach_memory_after(pid_t pid, const char *path, void *start, size_t start_size,
                            ssize_t *ret_start, uint64_t address, void *to, size_t size);
 
+/* Reads where a thread has its list of robust locks, 0: nowhere; as memory, it is the user's to
+ * say. */
+int reach_robust(pid_t tid, uint64_t *ret);
+
 /* Reads a file of procfs from its start. */
 ssize_t reach_read(pid_t pid, const char *path, void *to, size_t size);
 /* Reads it whole, with a NUL behind it; the caller frees *ret, which is NULL on failure. */

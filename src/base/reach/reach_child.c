@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -245,6 +246,20 @@ static int hand_memory(const struct reach_ask *ask, int socket)
     return result;
 }
 
+/* Writes where a thread's list of robust locks is. */
+static int read_robust(pid_t tid, unsigned char *area)
+{
+    void *head = NULL;
+    size_t length = 0;
+    uint64_t address;
+
+    if (syscall(SYS_get_robust_list, tid, &head, &length))
+        return -errno;
+    address = (uintptr_t)head;
+    memcpy(area, &address, sizeof(address));
+    return sizeof(address);
+}
+
 void reach_perform(const struct reach_ask *ask, const int fds[2], unsigned char *area,
                    struct reach_answer *ret, int *ret_fd)
 {
@@ -259,6 +274,9 @@ void reach_perform(const struct reach_ask *ask, const int fds[2], unsigned char 
     case REACH_READ:
         ret->result =
             ask->address ? read_maps(ask, area) : read_start(ask->text, area, (size_t)ask->size);
+        break;
+    case REACH_ROBUST:
+        ret->result = read_robust(ask->pid, area);
         break;
     case REACH_HAND_MEMORY:
         ret->result = hand_memory(ask, fds[0]);

@@ -15,6 +15,7 @@
 enum reach_what {
     REACH_MEMORY,
     REACH_READ,
+    REACH_ROBUST,
     REACH_HAND_MEMORY,
     REACH_LINK,
     REACH_LINKS,

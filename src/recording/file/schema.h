@@ -38,7 +38,7 @@
     "number INTEGER);"                                                                            \
     "CREATE TABLE wait_stacks("                                                                   \
     "time_ns INTEGER, thread INTEGER, stack INTEGER, missing TEXT, kind TEXT, word TEXT, "        \
-    "one_in INTEGER);"                                                                            \
+    "one_in INTEGER, trace_id TEXT, span_id TEXT);"                                               \
     "CREATE TABLE losses("                                                                        \
     "time_ns INTEGER, cpu INTEGER, what TEXT, count INTEGER);"                                    \
     RECORD_FUNCTIONS("")                                                                          \

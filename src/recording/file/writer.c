@@ -62,7 +62,7 @@ static const char *const statements[STATEMENTS] = {
     [SAMPLE] = "INSERT INTO samples VALUES(?,?,?,?,?)",
     [SWITCH] = "INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
     [WAKER] = "INSERT INTO wakers VALUES(?,?,?,?,?,?,?)",
-    [WAIT] = "INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,?)",
+    [WAIT] = "INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,?,?,?)",
     [TIMES] = insert_times,
     [LOSS] = "INSERT INTO losses VALUES(?,?,?,?)",
 };
@@ -219,8 +219,9 @@ int writer_waker(struct writer *w, const struct writer_waker *waker)
 
 int writer_wait(struct writer *w, const struct writer_wait *wait)
 {
-    return put(w, WAIT, "iiztttz", (int64_t)wait->time_ns, wait->thread, wait->stack, wait->missing,
-               wait->kind, wait->word, (int64_t)wait->one_in);
+    return put(w, WAIT, "iiztttztt", (int64_t)wait->time_ns, wait->thread, wait->stack,
+               wait->missing, wait->kind, wait->word, (int64_t)wait->one_in, wait->trace_id,
+               wait->span_id);
 }
 
 int writer_times(struct writer *w, const struct writer_times *times)

@@ -112,6 +112,7 @@ struct writer_wait {
     const char *missing;   /* why; NULL: there is one */
     const char *kind, *word;
     uint64_t one_in;
+    const char *trace_id, *span_id; /* in hexadecimal digits; NULL: not known, or none */
 };
 int writer_wait(struct writer *w, const struct writer_wait *wait);
 

@@ -146,6 +146,7 @@ static void open_waits(struct recorder *r)
     const struct waits_options how = {
         .tier = r->options.tier,
         .native = r->options.native,
+        .spans = r->options.spans,
         .stacks = r->options.stacks,
         .switches = !r->bpf && r->options.tier != PRCB_TIER_PERF,
         .wakers = r->options.wakers,
@@ -355,6 +356,13 @@ static int on_caused(struct recorder *r, const struct prcb_switch *record)
     return result;
 }
 
+static const char *hex(const unsigned char *bytes, size_t count, char *ret)
+{
+    for (size_t i = 0; i < count; i++)
+        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+    return ret;
+}
+
 static int on_wait(struct recorder *r, const struct ring_event *event)
 {
     struct writer_wait row = {
@@ -365,9 +373,14 @@ static int on_wait(struct recorder *r, const struct ring_event *event)
         .word = event->word,
         .one_in = event->one_in,
     };
+    char trace[33], span[17];
 
     if (!row.thread)
         return 0;
+    if (event->has_span) {
+        row.trace_id = hex(event->span.trace_id, sizeof(event->span.trace_id), trace);
+        row.span_id = hex(event->span.span_id, sizeof(event->span.span_id), span);
+    }
     for (size_t i = event->chain_count; i-- > 0;) {
         uint64_t at = event->chain[i];
 

@@ -28,6 +28,7 @@ struct recorder_options {
     uint64_t rate;  /* 0: 1000 a second, or what the kernel allows where that is less */
     bool stacks, switches;
     bool native; /* stacks of waits: an interpreter's own functions */
+    bool spans;  /* stacks of waits: and the spans of traces that threads publish */
     bool wakers; /* with switches, where these come from eBPF: who woke each thread */
     enum prcb_tier tier;
     bool all; /* the whole system; else these processes and threads, and what they start; nothing of

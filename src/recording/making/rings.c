@@ -42,6 +42,8 @@ struct ring {
 struct wait {
     int32_t pid, tid;
     const char *missing, *kind, *word;
+    uint64_t has_span;
+    struct prcb_span_id span;
     uint64_t one_in, chain_count, kernel_count; /* the chain follows, then the kernel's names */
 };
 
@@ -485,6 +487,8 @@ static bool decode_wait(const struct perf_event_header *head, struct ring_event 
     ret->missing = wait->missing;
     ret->wait_kind = wait->kind;
     ret->word = wait->word;
+    ret->has_span = wait->has_span;
+    ret->span = wait->span;
     ret->one_in = wait->one_in;
     ret->chain = (const void *)(wait + 1);
     ret->chain_count = (size_t)wait->chain_count;
@@ -628,8 +632,9 @@ int rings_put_wait(struct rings *rings, const struct ring_event *event)
     struct {
         struct wait wait;
         unsigned char rest[RINGS_FRAMES * (sizeof(uint64_t) + sizeof(const char *))];
-    } body = {{event->pid, event->tid, event->missing, event->wait_kind, event->word, event->one_in,
-               event->chain_count, event->kernel_count}};
+    } body = {{event->pid, event->tid, event->missing, event->wait_kind, event->word,
+               event->has_span, event->span, event->one_in, event->chain_count,
+               event->kernel_count}};
     size_t chain = event->chain_count * sizeof(*event->chain);
     size_t names = event->kernel_count * sizeof(const char *);
     const struct perf_event_header head = {

@@ -16,6 +16,7 @@
 
 #include <prcb/counters.h>
 #include <prcb/sample.h>
+#include <prcb/span.h>
 
 struct rings_options {
     const char *event; /* as prcb_counters_open names it */
@@ -75,6 +76,8 @@ struct ring_event {
     const char *missing;          /* why there is no chain; NULL: there is */
     const char *wait_kind, *word; /* word NULL: none */
     uint64_t one_in;              /* waits that it stands for */
+    bool has_span;                /* its thread was in this span of a trace */
+    struct prcb_span_id span;
 };
 
 #define RING_SOURCE  (1ull << 63)

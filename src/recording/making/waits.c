@@ -108,7 +108,10 @@ int waits_open(const struct waits_options *options, struct waits **ret, struct p
     }
 #ifdef HAVE_STACK
     if (!result && options->stacks)
-        result = looks_open(w->session, PERCENT, options->native, &w->looks, err);
+        result = looks_open(w->session, PERCENT,
+                            (options->native ? PRCB_STACKS_NATIVE : 0) |
+                                (options->spans ? PRCB_STACKS_SPANS : 0),
+                            &w->looks, err);
 #else
     if (!result && options->stacks)
         result = prcb_fail(err, -EOPNOTSUPP, "this build cannot read stacks of waits");
@@ -255,6 +258,8 @@ static int put_stack(struct waits *w, struct ring_event *event, const struct prc
     event->kernel_names = names;
     event->wait_kind = kinds[stack->kind <= PRCB_STACK_EITHER ? stack->kind : 0];
     event->word = stack->word;
+    event->has_span = stack->span_state == PRCB_SPAN_THERE;
+    event->span = stack->span;
     return rings_put_wait(w->rings, event);
 }
 

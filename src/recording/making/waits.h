@@ -23,6 +23,7 @@ struct waits; /* opaque */
 struct waits_options {
     enum prcb_tier tier;
     bool native;   /* stacks: show an interpreter's own functions */
+    bool spans;    /* stacks: and the span of a trace that the thread is in */
     bool stacks;   /* its waits are looked at as long as the recording goes on */
     bool switches; /* it keeps switch records, where it can: waits_has_switches, */
     bool wakers;   /* with who woke each thread */

@@ -165,10 +165,12 @@ static json_object *make_brief(struct json_doc *b, const struct why_output *outp
     json_doc_put_number(b, ret, "wall_ns", output->wall_ns);
     json_doc_put(b, ret, "verdict",
                  make_verdict(b, output->verdict, shown ? TEXT_MOST : TEXT_MOST / 4));
-    for (size_t i = 0; i < shown; i++)
+    for (size_t i = 0; i < shown && i < count; i++)
         json_doc_append(b, causes, make_row(b, &rows[i]));
     json_doc_put(b, ret, "causes", causes);
-    json_doc_put_number(b, ret, "left_out", count - shown);
+    if (output->spans)
+        json_doc_put(b, ret, "spans", why_spans_json(b, output, shown));
+    json_doc_put_number(b, ret, "left_out", count > shown ? count - shown : 0);
     json_doc_put_number(b, ret, "processes", output->report->count);
     json_doc_put(b, ret, "coverage", make_coverage(b, output, wait_ns, known_ns));
     json_doc_put(b, ret, "cannot_say", make_limits(b, output, wait_ns, known_ns));
@@ -182,7 +184,7 @@ int why_write_brief(FILE *out, const struct why_output *output)
     size_t count, shown;
     int result = find_rows(output->report, &rows, &count);
 
-    for (shown = count < ROWS_MOST ? count : ROWS_MOST; !result; shown--) {
+    for (shown = ROWS_MOST; !result; shown--) {
         struct json_doc b = {0};
         json_object *document = make_brief(&b, output, rows, count, shown);
         const char *text = json_object_to_json_string_ext(document, JSON_C_TO_STRING_PLAIN);

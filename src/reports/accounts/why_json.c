@@ -177,6 +177,8 @@ int why_write_json(FILE *out, const struct why_output *output)
     for (size_t i = 0; i < output->report->count; i++)
         json_doc_append(&b, processes, make_process(&b, output, &output->report->processes[i]));
     json_doc_put(&b, document, "processes", processes);
+    json_doc_put_if(&b, document, "spans", output->spans,
+                    output->spans ? why_spans_json(&b, output, SIZE_MAX) : NULL);
     json_doc_put_text(&b, document, "by_whom_absent", *output->no_whom ? output->no_whom : NULL);
     json_doc_put_number(&b, document, "untracked_threads", output->status->untracked_threads);
     json_doc_put_number(&b, reader, "unwound", output->stacks->unwound);

@@ -31,6 +31,7 @@ struct why_output {
     bool owners;                   /* whom has who held the kernel's locks */
     const struct verdict *verdict;
     const struct verdict *verdicts; /* of each process alone; NULL: there is one process */
+    const struct why_spans *spans;  /* NULL: not asked for */
     bool idle;                      /* show idling too */
     size_t columns;
 };
@@ -73,6 +74,11 @@ void why_put_objects(struct json_doc *b, json_object *row, const struct why_outp
                      pid_t process, const struct why_cause *cause);
 /* Makes the member "object" of what waits for an object; or null. */
 json_object *why_object_json(struct json_doc *b, const struct object *object);
+
+/* Writes what spans of traces waited for. */
+void why_write_spans(FILE *out, const struct why_output *output);
+/* Makes the member "spans", of so many spans; SIZE_MAX: with all stacks. */
+json_object *why_spans_json(struct json_doc *b, const struct why_output *output, size_t most);
 
 /* Writes the threads in an uninterruptible wait now, by place; nothing if there are none. */
 void why_write_load(FILE *out, const struct why_output *output);

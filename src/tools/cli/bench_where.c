@@ -195,7 +195,7 @@ static int look_once(const struct bench_runner *runner, char **argv,
 
     if (result)
         return result;
-    result = looks_open(other.session, BUDGET, false, &looks, err);
+    result = looks_open(other.session, BUDGET, 0, &looks, err);
     source.ctx = looks;
     if (!result)
         result = why_open(&source, &why);

@@ -80,6 +80,8 @@ static const struct cli_option option_rows[] = {
                          "millisecond and longer the whole user stack", AT(options.stacks)},
     {0, "native", NULL, "with -g: show an interpreter's own functions, not those of its program",
      AT(options.native)},
+    {0, "spans", NULL, "with -g: and the span of a trace (request) that a thread waited in, of programs\n"
+                       "that publish OpenTelemetry's thread context", AT(options.spans)},
     {'o', "output", "FILE", "record into FILE (default " DEFAULT_PATH ")",
      .kind = CLI_TEXT, AT(options.path)},
     {0, "for", "SEC", "end after SEC seconds (0.5 is fine); a command that still runs is\n"

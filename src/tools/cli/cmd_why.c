@@ -41,7 +41,7 @@ enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED, WHY_BRIEF, WHY_PPROF };
 
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
-    bool idle, native, no_whom, chain, no_objects, owners, objects;
+    bool idle, native, spans, no_whom, chain, no_objects, owners, objects;
     uint64_t top, top_stacks, budget, min_ns;
     enum why_profile profile;
 };
@@ -98,6 +98,8 @@ static const struct cli_option option_rows[] = {
      .choices = "wait lock run"},
     {0, "chain", NULL, "which thread waits for which now: mutexes, their holders, what these wait for,\n"
                        "deadlocks; at one moment, after --for (default 0.1 s)", AT(chain)},
+    {0, "spans", NULL, "by span of a trace (request), the slowest first: of programs that publish\n"
+                       "OpenTelemetry's thread context", AT(spans)},
     {0, "owners", NULL, "say who held the kernel's own locks, too: attaches programs to them", AT(owners)},
     {0, "objects", NULL, "the same as --owners", AT(owners)},
     {0, "no-objects", NULL, "do not look up what was waited for (files, sockets, locks), and who held it",
@@ -204,6 +206,10 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
     if (*ret_status == CLI_OK && ret->chain && ret->targets.form.number >= WHY_FOLDED)
         *ret_status = cli_usage_error(self, "--chain has no folded stacks, no profile and no brief "
                                             "form: use --json or text");
+    if (*ret_status == CLI_OK && ret->spans &&
+        (ret->chain || ret->targets.form.number == WHY_FOLDED ||
+         ret->targets.form.number == WHY_PPROF))
+        *ret_status = cli_usage_error(self, "--spans is for text, --json and --brief alone");
     if (*ret_status == CLI_OK && ret->targets.form.number == WHY_PPROF)
         *ret_status = check_pprof(self, ret);
     return *ret_status == CLI_OK ? CLI_OK : -1;
@@ -483,6 +489,7 @@ static int report(struct run *run)
     struct prcb_status status = {.size = sizeof(status)};
     struct why_report report;
     struct verdicts verdicts;
+    struct why_spans spans = {0};
     uint64_t accounts;
     bool text = run->options->targets.form.number == WHY_TEXT;
     struct why_output output = {
@@ -532,16 +539,24 @@ static int report(struct run *run)
     }
     output.verdict = &verdicts.all;
     output.verdicts = verdicts.each;
-    if (run->options->targets.form.number == WHY_JSON)
+    if (run->options->spans)
+        result = why_spans_make(run->why, &spans);
+    output.spans = run->options->spans && !result ? &spans : NULL;
+    if (result)
+        ;
+    else if (run->options->targets.form.number == WHY_JSON)
         result = why_write_json(run->output.stream, &output);
     else if (run->options->targets.form.number == WHY_BRIEF)
         result = why_write_brief(run->output.stream, &output);
     else if (run->options->targets.form.number == WHY_FOLDED)
         why_write_folded(run->output.stream, &output);
+    else if (output.spans)
+        why_write_spans(run->output.stream, &output);
     else
         why_write_text(run->output.stream, &output);
     misses_write(text ? run->output.stream : stderr, text ? "" : "prcb why: ", next_program,
                  run->session, "wakers, or what waits were for, may be missing");
+    why_spans_deinit(&spans);
     verdicts_free(&verdicts);
     why_report_deinit(&report);
     return result;
@@ -682,6 +697,8 @@ static int open_all(struct run *run, struct prcb_error *err)
                  (run->options->objects ? PRCB_OPEN_OBJECTS : 0) |
                  (run->options->owners ? PRCB_OPEN_OWNERS : 0),
     };
+    const uint32_t flags = (run->options->native ? PRCB_STACKS_NATIVE : 0) |
+                           (run->options->spans ? PRCB_STACKS_SPANS : 0);
     struct why_source source = {.read = looks_read,
                                 .min_wait_ns = run->options->min_ns,
                                 .by_name = run->options->targets.form.number == WHY_PPROF};
@@ -690,8 +707,7 @@ static int open_all(struct run *run, struct prcb_error *err)
     if (run->options->targets.verbose)
         cli_write_load_log(prcb_load_log());
     if (!result)
-        result =
-            looks_open(run->session, run->options->budget, run->options->native, &run->looks, err);
+        result = looks_open(run->session, run->options->budget, flags, &run->looks, err);
     source.ctx = run->looks;
     source.object = run->options->objects && !run->options->chain ? looks_object : NULL;
     source.holder = source.object ? looks_holder : NULL;
@@ -700,7 +716,8 @@ static int open_all(struct run *run, struct prcb_error *err)
         result = open_objects(run, err);
     if (!result)
         result = open_whom(run, err);
-    if (!result && why_open(&source, &run->why)) {
+    if (!result &&
+        (why_open(&source, &run->why) || (run->options->spans && why_spans_open(run->why)))) {
         snprintf(err->text, sizeof(err->text), "out of memory");
         result = -ENOMEM;
     }

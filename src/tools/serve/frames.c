@@ -166,7 +166,7 @@ static void open_looks(struct frames *f)
     struct prcb_error err;
 
     /* Without stacks the page says so. */
-    if (f->options.stacks && looks_open(f->session, PERCENT, false, &f->looks, &err))
+    if (f->options.stacks && looks_open(f->session, PERCENT, 0, &f->looks, &err))
         f->looks = NULL;
 }
 

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Publishes spans as OTEP 4947 says, by its bytes alone, with nothing of prcb. With LIBRARY, the
+ * variable is this file's where it is compiled as a library, and the program gets its address.
+ *
+ *     publisher [LIBRARY.so]   four threads, each in a span of its own that waits in its own way:
+ *                              1 sleeps, 2 waits for a futex, 3 reads from a pipe, the record of 4
+ *                              is not valid. Prints "ready" and waits for its input.
+ *     publisher work           one thread: sleeps 400 ms in span 1, 200 ms in span 2, 200 ms in
+ * none publisher changes        changes its span a million times, and sleeps in the midst of it
+ *
+ * The trace of n is sixteen bytes n, its span eight.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct record {
+    unsigned char trace_id[16], span_id[8], valid, flags;
+    uint16_t attributes;
+};
+
+#ifndef NO_VARIABLE
+__thread struct record *otel_thread_ctx_v1;
+struct record **own_variable(void);
+struct record **own_variable(void)
+{
+    return &otel_thread_ctx_v1;
+}
+#endif
+
+#ifndef LIBRARY
+#ifdef DLOPEN
+#include <dlfcn.h>
+static struct record **(*variable)(void);
+#elif defined(NO_VARIABLE)
+struct record **own_variable(void);
+#define variable own_variable
+#else
+#define variable own_variable
+#endif
+
+static struct record records[5];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int ends[2];
+
+static void set(struct record *record, int n)
+{
+    memset(record->trace_id, n, sizeof(record->trace_id));
+    memset(record->span_id, n, sizeof(record->span_id));
+}
+
+static void work(void)
+{
+    for (int n = 1; n <= 3; n++) {
+        set(&records[n], n);
+        records[n].valid = 1;
+        *variable() = n < 3 ? &records[n] : NULL;
+        usleep(n == 1 ? 400000 : 200000);
+    }
+}
+
+/* Half of a span is no span: that is what `valid` is for. */
+static void change(void)
+{
+    volatile struct record *record = &records[1];
+
+    *variable() = &records[1];
+    for (int i = 0; i < 1000000; i++) {
+        int n = i % 255 + 1;
+
+        record->valid = 0;
+        for (int k = 0; k < 16; k++)
+            record->trace_id[k] = (unsigned char)n;
+        if (i % 10000 == 3)
+            usleep(2000);
+        for (int k = 0; k < 8; k++)
+            record->span_id[k] = (unsigned char)n;
+        record->valid = 1;
+        if (i % 10000 == 7)
+            usleep(2000);
+    }
+}
+
+static void *wait_in_span(void *number)
+{
+    long n = (long)(intptr_t)number;
+    struct record *record = &records[n];
+    char byte;
+
+    set(record, (int)n);
+    record->valid = n != 4;
+    *variable() = record;
+    if (n == 1 || n == 4)
+        sleep(1000);
+    else if (n == 2)
+        pthread_mutex_lock(&lock);
+    else
+        (void)!read(ends[0], &byte, 1);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t threads[4];
+    char byte;
+
+#ifdef DLOPEN
+    void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+
+    *(void **)&variable = library ? dlsym(library, "own_variable") : NULL;
+    if (!variable)
+        return fprintf(stderr, "%s\n", dlerror()), 1;
+#else
+    if (argc > 1)
+        return strcmp(argv[1], "work") ? change() : work(), 0;
+#endif
+    if (pipe(ends) || pthread_mutex_lock(&lock))
+        return 1;
+    for (long i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, wait_in_span, (void *)(intptr_t)(i + 1));
+    puts("ready");
+    fflush(stdout);
+    (void)!read(0, &byte, 1);
+    return 0;
+}
+#endif

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""prcb why --spans beside programs that publish records by the specification's bytes: all ways in
+which code gets to a thread's variable, gdb as the witness, records that are being written, sums."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import unittest
+
+PRCB = os.environ["PRCB"]
+SOURCE = pathlib.Path(__file__).with_name("publisher.c")
+ROOT = os.geteuid() == 0
+BPF = ROOT and os.environ.get("HAVE_BPF") == "1"
+MS = 1000000
+
+# Names of programs: their library, how that is compiled, and how the program is.
+LIBRARIES = {"gnu": ["-mtls-dialect=gnu"], "desc": ["-mtls-dialect=gnu2"],
+             "initial": ["-ftls-model=initial-exec"]}
+PROGRAMS = {"exported": ["-rdynamic"], "hidden": [], "fixed": ["-no-pie"], "static": ["-static"],
+            "static-pie": ["-static-pie", "-fPIE"]}
+if os.uname().machine == "aarch64":
+    LIBRARIES.update(gnu=["-mtls-dialect=trad"], desc=["-mtls-dialect=desc"])
+
+
+def spans(*arguments, user=(), tier="perf", **how):
+    result = subprocess.run([*user, PRCB, "why", "--tier", tier, "--spans", "-j", *arguments],
+                            capture_output=True, text=True, check=True, **how)
+    return json.loads(result.stdout[result.stdout.index("{"):])
+
+
+def waits(row, cause):
+    return sum(wait["ns"] for wait in row["waits"] if wait["cause"] == cause)
+
+
+class Publishers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="prcb-spans."))
+        cls.folder.chmod(0o755)
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.build("exported", *PROGRAMS["exported"])
+
+    @classmethod
+    def build(cls, name, *flags):
+        to = cls.folder / name
+        if not to.exists():
+            subprocess.run(["cc", "-O1", "-g", "-pthread", SOURCE, *flags, "-o", to], check=True,
+                           cwd=cls.folder)
+        return str(to)
+
+    def start(self, *argv, user=()):
+        process = subprocess.Popen([*user, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.stdout.close)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return process.pid
+
+    def everybody(self):
+        """Each way to link the variable, as (name, command)."""
+        for name, flags in PROGRAMS.items():
+            yield name, [self.build(name, *flags)]
+        for name, flags in LIBRARIES.items():
+            library = f"lib{name}.so"
+            self.build(library, "-DLIBRARY", "-shared", "-fPIC", *flags)
+            yield f"linked {name}", [self.build(f"linked-{name}", "-DNO_VARIABLE", "-L.",
+                                                f"-l:{library}", "-Wl,-rpath,$ORIGIN")]
+            yield f"loaded {name}", [self.build("loads", "-DDLOPEN"), str(self.folder / library)]
+
+    def check_all(self, user=()):
+        pids = {name: self.start(*command, user=user) for name, command in self.everybody()}
+        report = spans("--for", "0.6", "--budget", "50",
+                       *(word for pid in pids.values() for word in ("-p", str(pid))), user=user)
+        for name, pid in pids.items():
+            rows = [row for row in report["spans"]["rows"] if row["pid"] == pid]
+            with self.subTest(name):
+                self.assertEqual({row["span_id"] for row in rows}, {"01" * 8, "02" * 8, "03" * 8})
+                self.assertTrue(all(row["trace_id"] == 2 * row["span_id"] for row in rows))
+
+    def test_all_linkages(self):
+        self.check_all()
+
+    @unittest.skipUnless(ROOT, "nobody is root's to become")
+    def test_all_linkages_as_nobody(self):
+        self.check_all(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+
+    @unittest.skipUnless(shutil.which("gdb"), "needs gdb")
+    def test_gdb_reads_the_same(self):
+        pid = self.start(self.build("exported", *PROGRAMS["exported"]))
+        rows = {row["tid"]: row["trace_id"] + row["span_id"] for row in
+                spans("--for", "0.3", "-p", str(pid))["spans"]["rows"]}
+        said = subprocess.run(["gdb", "-p", str(pid), "-batch", "-ex",
+                               "thread apply all -s x/25xb otel_thread_ctx_v1"],
+                              capture_output=True, text=True, check=False).stdout
+        found = {}
+        for part in re.split(r"(?m)^Thread ", said)[1:]:
+            tid = int(re.search(r"LWP (\d+)", part)[1])
+            record = "".join(re.findall(r"\t0x(\w\w)", part))
+            if record.endswith("01"):  # valid
+                found[tid] = record[:48]
+        self.assertEqual(len(found), 3, said)
+        self.assertEqual(rows, found)
+
+    @unittest.skipUnless(BPF, "waits of 2 ms: needs eBPF")
+    def test_records_that_are_being_written(self):
+        report = spans("--min", "1", "--budget", "50", "--", self.build("exported"), "changes",
+                       tier="bpf")
+        rows = report["spans"]["rows"]
+        self.assertTrue(rows)
+        for row in rows:
+            self.assertEqual(row["trace_id"], 2 * row["span_id"])
+            self.assertEqual(row["span_id"], 8 * row["span_id"][:2])
+        self.assertGreater(report["spans"]["none"]["ns"], 0)  # asleep with half of a record
+
+    def check_sums(self, report):
+        rows = [*report["spans"]["rows"], report["spans"]["none"], report["spans"]["unknown"]]
+        processes = report["processes"]
+        for member in ("run_ns", "ready_ns"):
+            self.assertEqual(sum(row[member] for row in rows),
+                             sum(process[member] for process in processes))
+        causes = {cause["cause"] for process in processes for cause in process["causes"]}
+        for cause in causes:
+            self.assertEqual(sum(waits(row, cause) for row in rows),
+                             sum(row["ns"] for process in processes for row in process["causes"]
+                                 if row["cause"] == cause), cause)
+
+    def test_sums_are_those_of_accounts(self):
+        pid = self.start(self.build("exported"))
+        self.check_sums(spans("--for", "0.3", "-p", str(pid)))
+
+    @unittest.skipUnless(BPF, "the end of a wait: needs eBPF")
+    def test_times_are_those_of_accounts(self):
+        report = spans("--", self.build("exported"), "work", tier="bpf")
+        rows = {row["span_id"][:2]: row for row in report["spans"]["rows"]}
+        self.assertEqual(set(rows), {"01", "02"})
+        self.check_sums(report)
+        self.assertGreaterEqual(waits(rows["01"], "sleep"), 400 * MS)
+        self.assertGreaterEqual(waits(rows["02"], "sleep"), 200 * MS)
+        self.assertLess(waits(rows["02"], "sleep"), 400 * MS)
+        self.assertGreaterEqual(waits(report["spans"]["none"], "sleep"), 200 * MS)
+
+    @unittest.skipUnless(BPF, "needs eBPF")
+    def test_recordings(self):
+        path = str(self.folder / "work.db")
+        subprocess.run([PRCB, "record", "-g", "--spans", "-o", path, "--", self.build("exported"),
+                        "work"], capture_output=True, check=True)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            rows = set(db.execute("SELECT trace_id, span_id FROM wait_stacks WHERE stack NOT NULL"))
+        self.assertEqual(rows, {("01" * 16, "01" * 8), ("02" * 16, "02" * 8), (None, None)})
+
+    def test_text_and_brief(self):
+        pid = self.start(self.build("exported"))
+        text = subprocess.run([PRCB, "why", "--tier", "perf", "--spans", "--for", "0.3", str(pid)],
+                              capture_output=True, text=True, check=True).stdout
+        self.assertRegex(text, r"(?m)^trace (03){16} ")
+        self.assertRegex(text, r"(?m)^  span (02){8} .*\n +\w+ .*in wait_in_span\(\), for futex")
+        brief = subprocess.run([PRCB, "why", "--tier", "perf", "--spans", "--brief", "--for", "0.3",
+                                str(pid)], capture_output=True, text=True, check=True).stdout
+        self.assertLessEqual(len(brief), 8192)
+        self.assertEqual(len(json.loads(brief)["spans"]["rows"]), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
