@@ -5,9 +5,10 @@ the same threads: 10,000 of which none wakes up, then 500 of which each wakes up
 second. A row has processor time in percent of one processor over the seconds after the tool's start,
 medians and least of interleaved rounds: the tool's own (its children's included), and the program's
 above what it needs with no tool. Then unwindings: how many prcb why made of a second of processor
-time, and how often it read a thread that slept on; then what functions of Python take. Peers that are not installed are left out, and said.
-bench_where --no-peers leaves all out."""
+time, and how often it read a thread that slept on; then what functions of Python take. Before them: what prcb push costs, for 1,000 threads. Peers that are not installed are left out, and said.
+bench_where --no-peers leaves all out, bench_where --push all but that."""
 import glob
+import http.server
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -70,7 +72,7 @@ def percent(used, seconds):
     return 100 * used / HERTZ / seconds
 
 
-def watch(threads, command):
+def watch(threads, command, lasts=SECONDS):
     """(percent of the tool, of the threads) while it runs; None: it is not there, or ended."""
     tool = None
     if command:
@@ -84,7 +86,7 @@ def watch(threads, command):
             return None
     began = time.monotonic()
     before = ticks(tool.pid) if tool else 0, ticks(threads.pid)
-    time.sleep(SECONDS)
+    time.sleep(lasts)
     after = ticks(tool.pid) if tool else 0, ticks(threads.pid)
     seconds = time.monotonic() - began
     if tool:
@@ -97,13 +99,13 @@ def watch(threads, command):
     return percent(after[0] - before[0], seconds), percent(after[1] - before[1], seconds)
 
 
-def compare(title, count, busy, rows):
+def compare(title, count, busy, rows, lasts=SECONDS):
     threads = Threads(count, busy)
     seen = {name: [] for name, _ in rows}
     for _ in range(ROUNDS):
-        plain = watch(threads, None)[1]
+        plain = watch(threads, None, lasts)[1]
         for name, command in rows:
-            found = watch(threads, command)
+            found = watch(threads, command, lasts)
             if found:
                 seen[name].append((found[0], found[1] - plain))
     threads.end()
@@ -115,6 +117,32 @@ def compare(title, count, busy, rows):
         own = [figures[0] for figures in seen[name]]
         print(f"{name:<38} {min(own):>9.2f} % {statistics.median(own):>5.2f} %   "
               f"{statistics.median(figures[1] for figures in seen[name]):>+13.2f} %", flush=True)
+
+
+def push():
+    """A profile of ten seconds each, to a receiver that takes it: over two of them."""
+    sizes = []
+
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            sizes.append(len(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        rows = [(f"prcb push --as {form}", [PRCB, "push", "--to", f"http://127.0.0.1:{server.server_port}", "--as", form,
+                                            "-p", "PID"]) for form in ("otlp", "pyroscope")]
+        for busy in (0, 200):
+            sizes.clear()
+            compare(f"1,000 threads, {busy} of them busy, a profile of ten seconds each: percent of one processor", 1000, busy,
+                    rows, 20)
+            print(f"  {len(sizes)} requests of {statistics.median(sizes or [0]):,.0f} bytes (median)")
+        server.shutdown()
 
 
 def unwindings():
@@ -157,9 +185,13 @@ def python_frames():
 
 
 def main():
+    if "--push" in sys.argv:
+        push()
+        return
     rows = ROWS if "--no-peers" not in sys.argv else [row for row in ROWS if row[1][0] == PRCB]
     compare("10,000 idle threads: percent of one processor", 10000, 0, rows)
     compare("500 busy threads: percent of one processor", 500, 500, rows)
+    push()
     unwindings()
     python_frames()
 

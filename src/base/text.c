@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define RENDERED_MAX 16 /* bytes that one character, or one that is none, can become */
@@ -148,4 +149,19 @@ void text_print_csv(FILE *out, const char *text, const char *separator)
     }
     if (quoted)
         fputc('"', out);
+}
+
+char *text_utf8(const char *text)
+{
+    char *copy = strdup(text);
+    uint32_t code;
+
+    for (char *at = copy; at && *at;) {
+        size_t length = text_character(at, &code);
+
+        if (!length)
+            *at = '?';
+        at += length ? length : 1;
+    }
+    return copy;
 }

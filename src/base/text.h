@@ -45,4 +45,8 @@ void text_print(FILE *out, enum text_form form, const char *text);
  * can start programs. */
 void text_print_csv(FILE *out, const char *text, const char *separator);
 
+/* Returns a copy in which each byte that is not UTF-8 is a question mark, as protocol buffers and
+ * Parquet want it; NULL: no memory. */
+char *text_utf8(const char *text);
+
 #endif

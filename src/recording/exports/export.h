@@ -24,5 +24,8 @@ int export_pprof(const struct recording *recording, FILE *out, struct prcb_error
 /* Writes the Firefox Profiler's processed profile, JSON: threads with samples, and a marker for
  * each time that they were ready or waited, with its stack if one is known. */
 int export_firefox(const struct recording *recording, FILE *out, struct prcb_error *err);
+/* Writes FOLDER/TABLE/RECORDING.parquet for each table that has rows; folders are made. Recordings
+ * of many hosts go into one folder. */
+int export_parquet(const struct recording *recording, const char *folder, struct prcb_error *err);
 
 #endif

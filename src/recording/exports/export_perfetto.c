@@ -21,6 +21,7 @@
 #include <sqlite3.h>
 
 #include "pack.h"
+#include "text.h"
 #include "perfetto.pb-c.h"
 #include "stretches.h"
 
@@ -388,14 +389,14 @@ static int put_stretch(const struct stretch *stretch, void *ctx)
 
     if (stretch->kind == STRETCH_RUNNING)
         return 0;
-    cause = pack_text(stretch->cause);
+    cause = text_utf8(stretch->cause);
     event.debug_annotations = places;
     event.n_categories = 1;
     event.categories = &category;
     event.name = cause && *cause ? cause : waiting;
     if (stretch->waker != SIZE_MAX) {
         recording_waker_name(r, stretch->waker, waker, sizeof(waker));
-        clean = pack_text(waker);
+        clean = text_utf8(waker);
         annotate(&event, &annotations[0], by_name, clean);
     }
     if (stretch->kind == STRETCH_READY) {
@@ -406,7 +407,7 @@ static int put_stretch(const struct stretch *stretch, void *ctx)
     } else {
         where = recording_wait(r, stretch->thread, stretch->start_ns, stretch->end_ns);
         event.callstack_iid = where ? callstack(t, where->stack) : 0;
-        word = pack_text(where ? where->word : "");
+        word = text_utf8(where ? where->word : "");
         annotate(&event, &annotations[1], in_name, word);
         if (stretch->reason >= 0)
             annotate(&event, &annotations[2], reason_name,
@@ -491,13 +492,13 @@ int export_perfetto(const struct recording *r, FILE *out, struct prcb_error *err
     int result = -ENOMEM;
 
     for (size_t i = 0; good && i < r->thread_count; i++)
-        good = (t.threads[i] = pack_text(r->threads[i].name)) != NULL;
+        good = (t.threads[i] = text_utf8(r->threads[i].name)) != NULL;
     for (size_t i = 0; good && i < r->function_count; i++)
-        good = (t.functions[i] = pack_text(r->functions[i].name)) != NULL;
+        good = (t.functions[i] = text_utf8(r->functions[i].name)) != NULL;
     for (size_t i = 0; good && i < r->map_count; i++)
-        good = (t.files[i] = pack_text(r->maps[i].file)) != NULL;
+        good = (t.files[i] = text_utf8(r->maps[i].file)) != NULL;
     for (size_t i = 0; good && i < r->waker_count; i++)
-        good = (t.wakers[i] = pack_text(r->wakers[i].name)) != NULL;
+        good = (t.wakers[i] = text_utf8(r->wakers[i].name)) != NULL;
     if (good)
         result = put_all(&t, err);
     if (!good || t.packer.failed)

@@ -12,6 +12,7 @@
 #include "array.h"
 #include "otlp.pb-c.h"
 #include "pack.h"
+#include "text.h"
 #include "profile.pb-c.h"
 #include "table.h"
 
@@ -403,7 +404,7 @@ static void put_resource(struct making *m, const struct otlp_request *request, F
         rows[i] = (Otlp__KeyValue)OTLP__KEY_VALUE__INIT;
         texts[i] = (Otlp__AnyValue)OTLP__ANY_VALUE__INIT;
         texts[i].value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-        texts[i].string_value = pack_text(values[i]);
+        texts[i].string_value = text_utf8(values[i]);
         m->failed |= !texts[i].string_value;
         rows[i].key = (char *)keys[i];
         rows[i].value = &texts[i];

@@ -30,18 +30,3 @@ size_t pack_head(unsigned field, size_t length, uint8_t ret[PACK_HEAD])
     ret[used++] = (uint8_t)length;
     return used;
 }
-
-char *pack_text(const char *text)
-{
-    char *copy = strdup(text);
-    uint32_t code;
-
-    for (char *at = copy; at && *at;) {
-        size_t length = text_character(at, &code);
-
-        if (!length)
-            *at = '?';
-        at += length ? length : 1;
-    }
-    return copy;
-}

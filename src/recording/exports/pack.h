@@ -24,8 +24,4 @@ const uint8_t *pack_message(struct packer *packer, const ProtobufCMessage *messa
 /* Writes what stands before a field of so many bytes: tag and length. Returns its length. */
 size_t pack_head(unsigned field, size_t length, uint8_t ret[PACK_HEAD]);
 
-/* Returns a copy in which each byte that is not UTF-8 is a question mark, as protocol buffers
- * want it; NULL: no memory. */
-char *pack_text(const char *text);
-
 #endif

@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "pack.h"
+#include "text.h"
 #include "profile.pb-c.h"
 
 /* Numbers of those of Profile's fields that are written one by one. */
@@ -62,7 +63,7 @@ static void put(struct pprof *p, enum field field, const ProtobufCMessage *messa
 
 int64_t pprof_string(struct pprof *p, const char *text)
 {
-    char *clean = pack_text(text);
+    char *clean = text_utf8(text);
 
     if (!clean) {
         p->packer.failed = true;

@@ -706,8 +706,13 @@ static int write_times(struct recorder *r)
 /* The recording begins here. */
 static int begin(struct recorder *r)
 {
+    int result;
+
     r->start_ns = now_ns();
-    return writer_fact(r->writer, "start_ns", "%llu", (unsigned long long)r->start_ns);
+    result = writer_fact(r->writer, "wall_ns", "%llu", (unsigned long long)now_by(CLOCK_REALTIME));
+    if (!result)
+        result = writer_fact(r->writer, "start_ns", "%llu", (unsigned long long)r->start_ns);
+    return result;
 }
 
 int recorder_start(struct recorder *r, pid_t child, struct prcb_error *err)

@@ -51,7 +51,8 @@ enum format {
     FORMAT_FIREFOX,
     FORMAT_PPROF,
     FORMAT_PERFETTO,
-    FORMAT_HTML
+    FORMAT_HTML,
+    FORMAT_PARQUET
 };
 
 struct run {
@@ -62,6 +63,7 @@ struct run {
     size_t word_counts[2];
     bool vs;           /* words belong to the second side */
     const char *names; /* of columns; NULL: prcb's own */
+    const char *folder; /* of --parquet */
     bool diff;
     const char *conditions[CONDITIONS_MAX];
     size_t condition_count;
@@ -178,6 +180,16 @@ static int take_critical(struct cli_parser *parser, void *target)
     return CLI_OK;
 }
 
+static int take_parquet(struct cli_parser *parser, void *target)
+{
+    struct run *run = target;
+
+    if (!*parser->value)
+        return cli_usage_error(run->command, "--parquet: the name of the folder is empty");
+    run->folder = parser->value;
+    return cli_take_form(parser, &run->form);
+}
+
 static int take_condition(struct cli_parser *parser, void *target)
 {
     struct run *run = target;
@@ -276,6 +288,8 @@ static const struct cli_option option_rows[] = {
                           "arrows from wakers", FORM(FORMAT_PERFETTO)},
     {0, "pprof", NULL, "export a profile for pprof (gzip)", FORM(FORMAT_PPROF)},
     {0, "firefox", NULL, "export threads with samples and waits for profiler.firefox.com", FORM(FORMAT_FIREFOX)},
+    {0, "parquet", "DIR", "export all tables as Parquet files below DIR, for DuckDB, ClickHouse and the\n"
+                          "like: recordings of many hosts go into one DIR", .take = take_parquet, .min = FORMAT_PARQUET},
     {0, "html", NULL, "one HTML file that needs nothing but a browser", FORM(FORMAT_HTML)},
     {0, "html-max", "SIZE", "its largest size (default 20M): the timeline is made coarser",
      .take = take_size},
@@ -304,7 +318,10 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
 
     if (cli_take_all(&parser, run, ret_status))
         return -1;
-    if (run->form.number >= FORMAT_PPROF && !run->output && isatty(STDOUT_FILENO))
+    if (run->folder && (run->output || run->tables || run->top != TOP_NONE || run->critical.tid))
+        *ret_status = cli_usage_error(run->command, "--parquet DIR goes with recordings alone");
+    else if (run->form.number >= FORMAT_PPROF && !run->folder && !run->output &&
+             isatty(STDOUT_FILENO))
         *ret_status = cli_usage_error(run->command, "--%s is not for a terminal: -o FILE",
                                       run->form.option->name);
     else if (run->waits && run->form.number != FORMAT_FOLDED)
@@ -578,6 +595,14 @@ static int compare_sides(const struct run *run)
     return report_sides(&sides);
 }
 
+static int report_parquet(const struct run *run, const struct recording *recording)
+{
+    struct prcb_error err = {0};
+
+    return export_parquet(recording, run->folder, &err) ? cli_error(run->command, "%s", err.text)
+                                                        : CLI_OK;
+}
+
 static int report(const struct run *run)
 {
     struct output output;
@@ -587,6 +612,11 @@ static int report(const struct run *run)
 
     if (status != CLI_OK)
         return status;
+    if (run->folder) {
+        status = report_parquet(run, &recording);
+        recording_close(&recording);
+        return status;
+    }
     status = cli_open_output(run->command, run->output, &output);
     if (status != CLI_OK) {
         recording_close(&recording);
@@ -678,6 +708,7 @@ const struct cli_command cmd_report = {
         "  prcb report --perfetto -o trace.pftrace  for ui.perfetto.dev\n"
         "  prcb report --pprof -o profile.pb.gz     for pprof\n"
         "  prcb report --firefox -o profile.json    for profiler.firefox.com\n"
+        "  prcb report --parquet fleet              for SQL over many hosts\n"
         "  prcb report --table switches --names=wpa -x,  as Windows Performance Analyzer has them\n"
         "  prcb report --critical 1234:0.5-2        why it took so long: the path through "
         "those it waited for\n"
