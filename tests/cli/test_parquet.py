@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 import made_recording
+import test_push
 
 PRCB = os.environ.get("PRCB", "prcb")
 ZSTD = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
@@ -253,6 +254,24 @@ class Exported(unittest.TestCase):
         self.assertEqual([row for row in answers[3] if row[3] < answers[3][-1][3]], [])
         self.assertEqual({host for host, _, _ in answers[4]}, {"host-1", "host-2"})
         self.assertEqual(sum(times for _, times, _ in answers[6]), sum(r["state"] == "ready" for r in tables["stretches"]))
+
+    def test_traces_have_the_wall_clock(self):
+        """By it Perfetto merges traces of several hosts. Without the exact fact it is the second that the recording has."""
+        def clocks():
+            data = subprocess.run([PRCB, "report", "--perfetto", self.path], capture_output=True, timeout=60).stdout
+            if not data:
+                self.skipTest("built without protobuf-c")
+            for packet in test_push.fields(data)[1]:
+                for snapshot in test_push.fields(packet).get(6, []):
+                    rows = [test_push.fields(row) for row in test_push.fields(snapshot)[1]]
+                    return {row[1][0]: row[2][0] for row in rows}
+        made_recording.make(self.path, 10)
+        self.assertEqual(clocks(), {3: 10**10, 6: 10**10, 1: 1700000000 * 10**9})
+        for row, wall in (("UPDATE facts SET name = 'started', value = '2026-11-27T10:00:00Z' WHERE name = 'wall_ns'",
+                           1795773600 * 10**9), ("DELETE FROM facts WHERE name = 'started'", None)):
+            with sqlite3.connect(self.path) as db:
+                db.execute(row)
+            self.assertEqual(clocks().get(1), wall)
 
     def test_hostile(self):
         names = ["../../x\x1b[31m", "a,\"b'\n", "\u202e", "x" * 200]

@@ -11,13 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
 
 #include "error.h"
-#include "number.h"
 #include "parquet.h"
 #include "stretches.h"
 
@@ -416,35 +414,6 @@ static void make_id(struct exporting *e)
     free(boot);
 }
 
-/* Finds what a second of the wall clock is by the recording's clock; false: it does not say. */
-static bool find_second(const struct recording *r, const char *name, uint64_t by_clock,
-                        int64_t *ret)
-{
-    char *text = recording_fact(r, name);
-    struct tm utc = {0};
-    bool found = text && strptime(text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-
-    free(text);
-    if (found)
-        *ret = (int64_t)((uint64_t)timegm(&utc) * 1000000000u - by_clock);
-    return found;
-}
-
-/* Older recordings know the second alone; one that knows nothing has times since the boot. */
-static int64_t find_wall(const struct recording *r)
-{
-    char *exact = recording_fact(r, "wall_ns");
-    int64_t wall_ns = 0;
-    uint64_t ns;
-
-    if (exact && !number_parse(exact, 0, INT64_MAX, &ns))
-        wall_ns = (int64_t)(ns - r->start_ns);
-    else if (!find_second(r, "started", r->start_ns, &wall_ns))
-        find_second(r, "ended", r->end_ns, &wall_ns);
-    free(exact);
-    return wall_ns;
-}
-
 static int put_all(struct exporting *e, struct prcb_error *err)
 {
     int result = name_processes(e);
@@ -472,7 +441,8 @@ int export_parquet(const struct recording *recording, const char *folder, struct
     if (mkdir(folder, 0777) && errno != EEXIST)
         return fail_at(err, folder);
     make_id(&e);
-    e.wall_ns = find_wall(recording);
+    if (!recording_wall(recording, &e.wall_ns))
+        e.wall_ns = 0; /* since the boot, then */
     e.host = recording_fact(recording, "host");
     if (!e.host)
         e.host = strdup("");

@@ -31,12 +31,12 @@
 #define NEEDS    2 /* and this needs what was */
 #define PRIORITY 120
 
-enum clock { MONOTONIC = 3, BOOTTIME = 6 };              /* Perfetto's numbers */
-enum event_type { SLICE_BEGIN = 1, SLICE_END, INSTANT }; /* TrackEvent.Type */
-enum mode { KERNEL_MODE = 1, USER_MODE };                /* Profiling.CpuMode */
-enum state { RUNNABLE = 0, SLEEPING = 1, DEAD = 16 };    /* the kernel's */
-enum told { AS_FRAME = 1, AS_STACK = 2 };                /* what was written of it */
-enum flag { IN_HARD = 0x08, IN_SOFT = 0x10 };            /* of a trace event's context */
+enum clock { REALTIME = 1, MONOTONIC = 3, BOOTTIME = 6 }; /* Perfetto's numbers */
+enum event_type { SLICE_BEGIN = 1, SLICE_END, INSTANT };  /* TrackEvent.Type */
+enum mode { KERNEL_MODE = 1, USER_MODE };                 /* Profiling.CpuMode */
+enum state { RUNNABLE = 0, SLEEPING = 1, DEAD = 16 };     /* the kernel's */
+enum told { AS_FRAME = 1, AS_STACK = 2 };                 /* what was written of it */
+enum flag { IN_HARD = 0x08, IN_SOFT = 0x10 };             /* of a trace event's context */
 
 struct tracing {
     const struct recording *recording;
@@ -68,21 +68,25 @@ static void put(struct tracing *t, Perfetto__Protos__TracePacket *packet)
 /* ---- what there is -------------------------------------------------------------------- */
 
 /* All times are of CLOCK_MONOTONIC. Perfetto takes those of the kernel's events for another
- * clock's; they have the same numbers, so both clocks are the same here. */
+ * clock's; they have the same numbers, so both clocks are the same here. By the wall clock traces
+ * of several hosts can be merged. */
 static void put_clocks(struct tracing *t)
 {
     Perfetto__Protos__TracePacket packet = PERFETTO__PROTOS__TRACE_PACKET__INIT;
     Perfetto__Protos__ClockSnapshot snapshot = PERFETTO__PROTOS__CLOCK_SNAPSHOT__INIT;
-    Perfetto__Protos__ClockSnapshot__Clock clocks[2], *places[2];
-    const enum clock numbers[2] = {MONOTONIC, BOOTTIME};
+    Perfetto__Protos__ClockSnapshot__Clock clocks[3], *places[3];
+    const enum clock numbers[3] = {MONOTONIC, BOOTTIME, REALTIME};
+    int64_t wall_ns = 0;
+    bool known = recording_wall(t->recording, &wall_ns);
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         perfetto__protos__clock_snapshot__clock__init(&clocks[i]);
         clocks[i].clock_id = numbers[i];
         clocks[i].timestamp = t->recording->start_ns;
         places[i] = &clocks[i];
     }
-    snapshot.n_clocks = 2;
+    clocks[2].timestamp += (uint64_t)wall_ns;
+    snapshot.n_clocks = known ? 3 : 2;
     snapshot.clocks = places;
     packet.timestamp = t->recording->start_ns;
     packet.clock_snapshot = &snapshot;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 
 #include "array.h"
 #include "error.h"
+#include "number.h"
 #include "resolve.h"
 #include "writer.h"
 
@@ -76,6 +78,33 @@ char *recording_fact(const struct recording *recording, const char *name)
         copy = strdup((const char *)sqlite3_column_text(statement, 0));
     sqlite3_finalize(statement);
     return copy;
+}
+
+/* Finds what a second of the wall clock is by the recording's clock. */
+static bool find_second(const struct recording *r, const char *name, uint64_t by_clock,
+                        int64_t *ret)
+{
+    char *text = recording_fact(r, name);
+    struct tm utc = {0};
+    bool found = text && strptime(text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+
+    free(text);
+    if (found)
+        *ret = (int64_t)((uint64_t)timegm(&utc) * 1000000000u - by_clock);
+    return found;
+}
+
+bool recording_wall(const struct recording *r, int64_t *ret)
+{
+    char *exact = recording_fact(r, "wall_ns");
+    uint64_t ns;
+    bool found = exact && !number_parse(exact, 0, INT64_MAX, &ns);
+
+    free(exact);
+    if (found)
+        *ret = (int64_t)(ns - r->start_ns);
+    return found || find_second(r, "started", r->start_ns, ret) ||
+           find_second(r, "ended", r->end_ns, ret);
 }
 
 bool recording_counts_ns(const struct recording *recording)

@@ -107,6 +107,10 @@ void recording_close(struct recording *recording);
 /* Returns a fact's text, for the caller to free; NULL: not told. */
 char *recording_fact(const struct recording *recording, const char *name);
 
+/* Finds what is to be added to the recording's times for those of the wall clock; exact since there
+ * is a fact wall_ns, else to the second. false: it is not known. */
+bool recording_wall(const struct recording *recording, int64_t *ret);
+
 /* Whether weights are nanoseconds: the event is a clock. */
 bool recording_counts_ns(const struct recording *recording);
 

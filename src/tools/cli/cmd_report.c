@@ -61,8 +61,8 @@ struct run {
     const char *second; /* of --diff */
     char *words[2][SIDE_MAX];
     size_t word_counts[2];
-    bool vs;           /* words belong to the second side */
-    const char *names; /* of columns; NULL: prcb's own */
+    bool vs;            /* words belong to the second side */
+    const char *names;  /* of columns; NULL: prcb's own */
     const char *folder; /* of --parquet */
     bool diff;
     const char *conditions[CONDITIONS_MAX];
