@@ -9,6 +9,7 @@
 #include "now.h"
 
 #define SETTLED_NS 1000000000u /* plus twice the shortest wait: looks.h */
+#define FREE_NS    500000000u
 
 struct measuring {
     const struct push_measure *how;
@@ -47,6 +48,15 @@ static int look(struct measuring *m, bool last, bool *ret_ended, struct prcb_err
     return !result && why_looked(m->why) ? prcb_fail(err, -ENOMEM, "out of memory") : result;
 }
 
+/* Each session reads stacks for half a second before its share counts (looks.h): what that is of
+ * the time is no part of the share any more. */
+static uint64_t share(const struct push_measure *how)
+{
+    uint64_t free_percent = FREE_NS * 100 / (how->for_ns ? how->for_ns : 1);
+
+    return how->budget > free_percent ? how->budget - free_percent : 0;
+}
+
 static int open_all(struct measuring *m, struct prcb_error *err)
 {
     const struct stat_options *targets = m->how->targets;
@@ -61,7 +71,7 @@ static int open_all(struct measuring *m, struct prcb_error *err)
     int result = stat_targets_open(&how, targets, &m->session, err);
 
     if (!result)
-        result = looks_open(m->session, m->how->budget, false, &m->looks, err);
+        result = looks_open(m->session, share(m->how), false, &m->looks, err);
     source.ctx = m->looks;
     if (!result && why_open(&source, &m->why))
         result = prcb_fail(err, -ENOMEM, "out of memory");
