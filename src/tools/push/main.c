@@ -21,7 +21,7 @@
 #include "text.h"
 
 #define HEADERS_MOST 16384
-#define LAST_MS      10000 /* for what is there when the input has ended */
+#define LAST_MS      5000 /* for what is there when the input has ended */
 #define POLL_MS      1000
 
 struct push {
