@@ -170,8 +170,8 @@ class Ladder(unittest.TestCase):
             self.assertIsInstance(row[name], int)
             self.assertNotIn(name, document["absent"])
         result = stat("--", "true")
-        self.assertIn("note: perf tier: ", result.stdout)
-        self.assertIn("waits by cause", result.stdout)
+        self.assertIn("note: perf tier: ", result.stderr)
+        self.assertIn("waits by cause", result.stderr)
 
     def test_bpf_is_refused(self):
         result = stat("--tier", "bpf", "--", "true")

@@ -50,7 +50,7 @@ class Accounts(unittest.TestCase):
             self.assertEqual(row["made_up_lack"], "")
 
     def test_table_and_notes(self):
-        text = prcb("stat", *SLEEP).stdout
+        text = prcb("stat", *SLEEP).stderr
         heading, total = (next(line for line in text.splitlines() if word in line)
                           for word in ("MADE UP", " total "))
         place = heading.index("MADE UP") + len("MADE UP")
