@@ -203,7 +203,7 @@ class Numbers(Browser):
         self.assertTrue(by)
         words = self.run_script("return document.querySelector('#timeline .info').textContent")
         tid = self.run_script("return page.model.threads[arguments[0]].tid", int(by))
-        self.assertRegex(words, rf"(waiting|asleep) .*; ended by .*\({tid}\)$")
+        self.assertRegex(words, rf"(waiting|asleep) .*; ended by .*\({tid}\)($|; in )")
         if PICTURES:
             self.driver.save_screenshot(os.path.join(PICTURES, "timeline-arrow.png"))
 

@@ -324,12 +324,16 @@ function stateWords(state) {
     return stateLabel(state);
 }
 
-// The functions of a stack, innermost first, count of them at most.
+// The functions of a stack, innermost first, count of them at most. A name with arguments, a place or of nothing
+// known is as it is.
 function functionsOf(model, node, count) {
     const names = [];
 
-    for (; node && names.length < count; node = model.caller[node])
-        names.push(functionName(model, model.nodeFunction[node]) + "()");
+    for (; node && names.length < count; node = model.caller[node]) {
+        const name = functionName(model, model.nodeFunction[node]);
+
+        names.push(/[(+[]/.test(name) ? name : name + "()");
+    }
     return node ? [...names, "…"] : names;
 }
 
