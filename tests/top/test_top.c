@@ -446,6 +446,36 @@ static void memory_is_bounded(void **state)
     assert_true(t->model.process_count < 200);
 }
 
+/* Threads of a name that ended in an interval are one row: there is nobody to look at. */
+static void ended_threads_are_one_row(void **state)
+{
+    static const char *const names[] = {"short", "other", "short", "short"};
+    struct top *t = *state;
+    struct top_frame frame = {.end_ns = START + 41ull * S, .wall_ns = S, .present = ~0ull};
+    uint32_t found = 0;
+
+    top_model_begin(&t->model);
+    for (int i = 0; i < 4; i++) {
+        struct made made = {names[i], "", NULL, i + 10000, i + 10000, 100, 0, 0, 0, 1, TOP_ENDED};
+
+        add_thread(&t->model, &made, frame.end_ns, false);
+        t->model.threads[top_model_find(&t->model, (uint64_t)made.tid << 8)].end_ns = frame.end_ns;
+    }
+    assert_int_equal(top_model_end(&t->model, &frame), 0);
+    draw(t, 100, 30);
+    for (uint32_t i = 0; i < t->ui.rows.count; i++) {
+        const struct top_row *row = &t->ui.rows.rows[i];
+
+        if (!row->ended)
+            continue;
+        found++;
+        assert_int_equal(row->threads, strcmp(row->name, "short") ? 1 : 3);
+    }
+    assert_int_equal(found, 2);
+    assert_true(shows(t, "(3 ended)"));
+    assert_true(shows(t, "(ended)"));
+}
+
 /* What is written is what is read: rows and screens are the same. */
 static void a_file_has_the_same_rows(void **state)
 {
@@ -758,6 +788,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(following_a_waker_is_enter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_goes_back_and_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ended_threads_are_one_row, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_has_the_same_rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_directory_keeps_to_its_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(screens, set_up, tear_down),

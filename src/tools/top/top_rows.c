@@ -354,6 +354,40 @@ static void fold_groups(struct top_model *m, enum top_group group, struct top_ro
         rows->rows[i].sleeps = rows->rows[i].asleep == rows->rows[i].threads;
 }
 
+/* Those that ended come last, by name. */
+static int by_ended(const void *left, const void *right)
+{
+    const struct top_row *a = left, *b = right;
+    int order = !a->ended || !b->ended ? a->ended - b->ended : strcmp(a->name, b->name);
+
+    return order ? order : a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+/* Makes one row of all threads of a name that ended in the interval: a build starts hundreds of
+ * them, and none is there to be looked at. */
+static void fold_ended(struct top_rows *rows)
+{
+    uint32_t ended = 0, count = 0;
+
+    for (uint32_t i = 0; i < rows->count; i++)
+        ended += rows->rows[i].ended;
+    if (ended < 2)
+        return;
+    array_sort(rows->rows, rows->count, by_ended);
+    for (uint32_t i = 0; i < rows->count; i++) {
+        struct top_row *row = &rows->rows[i], *last = count ? &rows->rows[count - 1] : NULL;
+
+        if (last && last->ended && row->ended && !strcmp(last->name, row->name)) {
+            merge(last, row);
+            last->now = (struct top_now){.state = TOP_ENDED};
+            last->tid = 0;
+        } else {
+            rows->rows[count++] = *row;
+        }
+    }
+    rows->count = count;
+}
+
 /* Divides the total by cause, a row each; threads: those that are in that cause now. */
 static int cause_rows(struct top_rows *rows, const struct top_row *threads, uint32_t thread_count)
 {
@@ -587,6 +621,8 @@ static int group_rows(struct top_model *m, const struct top_choice *choice, stru
         result = cause_rows(rows, threads, thread_count);
     else if (choice->group != TOP_THREADS)
         fold_groups(m, choice->group, rows);
+    else
+        fold_ended(rows);
     if (choice->group != TOP_CAUSES)
         drop_sleepers(m, choice, rows);
     if (choice->group == TOP_CAUSES && order.key != TOP_BY_NAME && order.key != TOP_BY_SWITCHES)

@@ -332,7 +332,10 @@ static void now_text(const struct top_ui *ui, const struct top_row *row, char *r
         snprintf(ret, size, "run");
         return;
     case TOP_ENDED:
-        snprintf(ret, size, "(ended)");
+        if (row->threads > 1)
+            snprintf(ret, size, "(%" PRIu32 " ended)", row->threads);
+        else
+            snprintf(ret, size, "(ended)");
         return;
     case TOP_READY:
     case TOP_WAIT:
