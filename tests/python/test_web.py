@@ -21,6 +21,7 @@ from unittest import mock
 
 import prcb
 import prcb.aio
+import prcb.flight
 import prcb.spans
 import prcb.web
 
@@ -203,6 +204,25 @@ class Middleware(unittest.TestCase):
             self.assertGreaterEqual(sum(map(float, durations)), 29)
         with self.assertNoLogs("prcb.web", "WARNING"):
             self.assertNotIn("Server-Timing", self.call(application, header=False)[0][1])
+
+    def test_slow_requests_are_told_to_the_flight_recorder(self):
+        def application(environ, start_response):
+            start_response("200 OK", [])
+            return []
+        with tempfile.TemporaryDirectory() as folder, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as keeper, \
+                mock.patch.dict(os.environ, {"PRCB_FLIGHT_SOCKET": os.path.join(folder, "socket")}), \
+                self.assertLogs("prcb.web", "WARNING"):
+            self.assertFalse(prcb.flight.save("nobody listens"))
+            keeper.bind(os.environ["PRCB_FLIGHT_SOCKET"])
+            self.call(application, slow=0, flight=True)
+            self.call(application, slow=0)
+            self.assertTrue(prcb.flight.save("x" * 1000))
+            keeper.setblocking(False)
+            self.assertEqual([keeper.recv(5000), keeper.recv(5000)],
+                             [b"0\n\nslow request: GET /a\\nb", b"0\n\n" + b"x" * 100])
+            with self.assertRaises(BlockingIOError):
+                keeper.recv(1)
 
     def test_an_application_that_raises(self):
         def application(environ, start_response):

@@ -17,6 +17,7 @@ from typing import Any, Awaitable, Callable, Iterable, Iterator
 
 from ._prcb import Account, Measure, causes, measure
 from .aio import Tally, run
+from .flight import save
 from .measuring import explain
 
 log = logging.getLogger("prcb.web")
@@ -87,14 +88,16 @@ class Body:
 
 
 class WSGI:
-    """slow: seconds from which a request is logged; None: never."""
+    """slow: seconds from which a request is logged; None: never. flight: and the last seconds kept,
+    where prcb flight runs."""
 
     def __init__(self, application: Callable[..., Iterable[bytes]], slow: float | None = None,
-                 header: bool = True, spans: bool = True) -> None:
+                 header: bool = True, spans: bool = True, flight: bool = False) -> None:
         self.application = application
         self.slow = slow
         self.header = header
         self.spans = spans
+        self.flight = flight
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]
                  ) -> Iterable[bytes]:
@@ -113,9 +116,10 @@ class WSGI:
             if self.spans:
                 annotate_span(m)
             if self.slow is not None and (m.wall_ns or 0) > self.slow * 1e9:
-                log.warning("slow request: %s: %s",
-                            request_name(environ.get("REQUEST_METHOD"), environ.get("PATH_INFO")),
-                            explain(m))
+                name = request_name(environ.get("REQUEST_METHOD"), environ.get("PATH_INFO"))
+                if self.flight:
+                    save(f"slow request: {name}")
+                log.warning("slow request: %s: %s", name, explain(m))
         try:
             body = self.application(environ, start if self.header else start_response)
         except BaseException:
@@ -125,14 +129,16 @@ class WSGI:
 
 
 class ASGI:
-    """slow: seconds from which a request is logged; None: never."""
+    """slow: seconds from which a request is logged; None: never. flight: and the last seconds kept,
+    where prcb flight runs."""
 
     def __init__(self, application: Callable[..., Awaitable[None]], slow: float | None = None,
-                 header: bool = True, spans: bool = True) -> None:
+                 header: bool = True, spans: bool = True, flight: bool = False) -> None:
         self.application = application
         self.slow = slow
         self.header = header
         self.spans = spans
+        self.flight = flight
 
     async def __call__(self, scope: dict[str, Any], receive: Callable[..., Any],
                        send: Callable[..., Any]) -> None:
@@ -154,6 +160,7 @@ class ASGI:
             if self.spans:
                 annotate_span(tally)
             if self.slow is not None and tally.wall_ns > self.slow * 1e9:
-                log.warning("slow request: %s: %s",
-                            request_name(scope.get("method"), scope.get("path")),
-                            tally.explain())
+                name = request_name(scope.get("method"), scope.get("path"))
+                if self.flight:
+                    save(f"slow request: {name}")
+                log.warning("slow request: %s: %s", name, tally.explain())

@@ -3,32 +3,20 @@
 
 #include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "options.h"
 #include "read_file.h"
 
-static const struct {
-    const char *name;
-    double ns;
-} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-
+/* With a unit: a bare number would be of none. */
 static bool parse_time(const char *text, size_t length, uint64_t *ret)
 {
-    char word[32], *end;
-    double value;
+    char word[32];
 
-    if (length >= sizeof(word) || strspn(text, "0123456789.") < 1)
+    if (!length || length >= sizeof(word) || strchr("0123456789.", text[length - 1]))
         return false;
     snprintf(word, sizeof(word), "%.*s", (int)length, text);
-    value = strtod(word, &end);
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (!strcmp(end, units[i].name) && value * units[i].ns < 1e18) {
-            *ret = (uint64_t)(value * units[i].ns);
-            return true;
-        }
-    }
-    return false;
+    return !cli_parse_duration(word, 1, ret);
 }
 
 static bool parse_cause(const char *text, size_t length, uint32_t *ret)
