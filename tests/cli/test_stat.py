@@ -202,6 +202,24 @@ class Case(unittest.TestCase):
 
 
 class Json(Case):
+    @needs_bpf
+    def test_brief(self):
+        """Bounded, ranked, and of the figures that -j has: here of a sleep, and of hundreds of threads' names."""
+        threads = "import threading, time\n" \
+                  "for i in range(300): threading.Thread(target=time.sleep, args=[0.3], daemon=True).start()\n" \
+                  "time.sleep(0.3)"
+        result = run("--brief", "--", *python(threads))
+        self.assertLessEqual(len(result.stdout), 8192)
+        brief = json.loads(result.stdout)
+        held = [row["held_up_ns"] for row in brief["rows"]]
+        self.assertEqual(held, sorted(held, reverse=True))
+        self.assertEqual(len(brief["rows"]) + brief["left_out"], brief["threads"])
+        self.assertGreater(held[0], 200_000_000)
+        causes = [row["ns"] for row in brief["causes"]]
+        self.assertEqual(causes, sorted(causes, reverse=True))
+        self.assertIn("prcb why", brief["cannot_say"][-1])
+        self.assertTrue(brief["verdict"], brief)
+
     def test_programs(self):
         """What the kernel missed, program by program, adds up; tiers without programs have none."""
         for tier in ("perf",) + (() if BPF_REASON else ("bpf",)):

@@ -223,7 +223,9 @@ static void write_report(struct run *run, const struct stat_report *report)
         break;
     case STAT_JSON:
     case STAT_NDJSON:
-        if (stat_json_write(out, report)) {
+    case STAT_BRIEF:
+        if (run->options->form.number == STAT_BRIEF ? stat_brief_write(out, report)
+                                                    : stat_json_write(out, report)) {
             run->failed = true;
             cli_error(run->command, "out of memory");
         }
@@ -532,8 +534,9 @@ static void finish(struct run *run)
     if (!run->failed)
         collect_with(run, true);
     now = now_ns();
-    /* Only the text form mentions idle threads. */
-    if (!run->failed && wants_summary(run->options) && run->options->form.number == STAT_TABLE) {
+    /* Only what has sentences mentions idle threads. */
+    if (!run->failed && wants_summary(run->options) &&
+        (run->options->form.number == STAT_TABLE || run->options->form.number == STAT_BRIEF)) {
         stat_idle_find(run->session, &run->rows, &run->idle);
         run->has_idle = true;
     }

@@ -76,6 +76,8 @@ const struct cli_option stat_option_rows[] = {
     {'x', "csv", "SEP", "a line of values per row, with SEP between them ('\\t': a tab)",
      .take = cli_take_values, AT(form), .min = STAT_CSV},
     {'j', "json", NULL, "one JSON document", .take = cli_take_form, AT(form), .min = STAT_JSON},
+    {0, "brief", NULL, "the largest figures as one JSON document of at most 8 KiB",
+     .take = cli_take_form, AT(form), .min = STAT_BRIEF},
     {0, "ndjson", NULL, "JSON, one line per interval; without -I one line at the end",
      .take = cli_take_form, AT(form), .min = STAT_NDJSON},
     {'o', "output", "FILE", "write the report to FILE",
@@ -190,8 +192,10 @@ static int check(const struct cli_command *command, struct stat_options *options
     if (options->tails && options->form.number == STAT_CSV)
         return cli_usage_error(command, "--tails are of all threads, -x writes a line per row: "
                                         "with --tails use -j");
-    if (options->form.number == STAT_JSON && options->interval_ns)
-        return cli_usage_error(command, "-j writes one document at the end: with -I use --ndjson");
+    if ((options->form.number == STAT_JSON || options->form.number == STAT_BRIEF) &&
+        options->interval_ns)
+        return cli_usage_error(
+            command, "-j and --brief write one document at the end: with -I use --ndjson");
     return CLI_OK;
 }
 

@@ -17,7 +17,7 @@
 #include "cgroup.h"
 #include "stat_report.h"
 
-enum stat_format { STAT_TABLE, STAT_CSV, STAT_JSON, STAT_NDJSON };
+enum stat_format { STAT_TABLE, STAT_CSV, STAT_JSON, STAT_NDJSON, STAT_BRIEF };
 
 struct stat_options {
     struct cli_ids pids, tids;
