@@ -6,7 +6,7 @@ Witness: the thread, which measures by its own clocks how long it was off the pr
 kernel's own run-queue delay says that what is meant did happen: it has whole sleeps in it."""
 import unittest
 
-from house import House, on_tiers
+from house import House, on_tiers, steady
 
 MS = 1_000_000
 SLACK = 20 * MS  # between the thread's clock and the switch, of all sleeps together
@@ -35,6 +35,7 @@ class MovedAsleep(House):
         return next(wait["ns"] for wait in row["waits"] if wait["cause"] == "sleep")
 
     @on_tiers("bpf", "daemon")
+    @steady
     def test_ready_is_what_the_thread_measured(self, tier):
         (counted, able, asked), row, recorded = self.both(tier)
         for told in row, recorded:
@@ -46,6 +47,7 @@ class MovedAsleep(House):
         self.assertGreaterEqual(row["unclear_wakes"], 1, (counted, row))
 
     @on_tiers("bpf", "daemon")
+    @steady
     def test_with_wakers_nothing_is_unclear(self, tier):
         (_, able, asked), row, recorded = self.both(tier, "--by-whom")
         self.assertLess(abs(self.slept(row) - asked), SLACK, row)
@@ -54,6 +56,7 @@ class MovedAsleep(House):
             self.assertLess(abs(told["ready_ns"] - able), SLACK, told)
 
     @on_tiers("bpf", "daemon")
+    @steady
     def test_of_a_thread_that_sleeps_already(self, tier):
         program, (pid,) = self.start("moved_asleep", 4, 400, user=self.user_of(tier))
         rows = self.document(tier, "stat", "-p", pid, "--for", 1.3)["threads"]

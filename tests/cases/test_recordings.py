@@ -3,31 +3,15 @@
 """A recording says of each thread and cause what the accounts say of the same load, and both what is true.
 
 Witnesses: the clock of the program, and the kernel's count of the time that a quota took."""
-import functools
 import json
 import os
 import unittest
 
-from house import NOBODY, ROOT, House, on_tiers
+from house import NOBODY, ROOT, House, on_tiers, steady
 from cpu_cgroup import CpuCgroup
 
 # Accounts read the clock of the run queues, recordings CLOCK_MONOTONIC: each switch by so much (docs/figures.md).
 CLOCKS_NS = 15_000
-
-
-def steady(test):
-    """Up to three runs: a virtual processor may be stopped for milliseconds between the one clock and the other, and
-    then both are right. What is told wrongly is so in each run."""
-    @functools.wraps(test)
-    def run(self, tier):
-        for _ in range(2):
-            try:
-                test(self, tier)
-                return
-            except AssertionError:
-                self.doCleanups()
-        test(self, tier)
-    return run
 
 
 class Recordings(House):
