@@ -28,6 +28,22 @@ class Ending(House):
         self.assertEqual(now["cause"], "ending", now)
         self.assertIn("zap_pid_ns_processes", [frame["function"] for frame in now["frames"]])
 
+    @unittest.skipUnless(ROOT, "needs root, which alone may mount")
+    @on_tiers("bpf")
+    def test_sigkill_does_not_end_it(self, tier):
+        """It waits for a FUSE server that says nothing to FLUSH. Its last call was epoll_wait."""
+        _, (killed,) = self.start("kill9", self.folder("bpf"))
+        if not killed:
+            self.skipTest("a file system in user space cannot be had here")
+        await_true(lambda: "fuse_flush" in pathlib.Path(f"/proc/{killed}/stack").read_text(encoding="ascii"),
+                   "it waits for its file system")
+        row, = self.document(tier, "stat", "-p", killed, "--for", 0.3)["threads"]
+        self.assertEqual(row["open"]["cause"], "ending", row)
+        now, = self.document(tier, "why", "-p", killed, "--for", 0.3)["processes"][0]["now"]
+        self.assertEqual(now["cause"], "ending", now)
+        self.assertIn("fuse_flush", [frame["function"] for frame in now["frames"]])
+        self.assertRegex(self.top(tier, "-p", killed, "-i", "-n", 2, "-d", 0.2), r"(?m)killed-job.*ending")
+
     @on_tiers("bpf", "daemon")
     def test_the_threads_of_a_process_that_is_dumped(self, tier):
         folder = tempfile.mkdtemp(prefix="prcb-case-")
