@@ -9,7 +9,7 @@ prcb bench as nobody, on the perf tier. A cell is in how many of the comparisons
     bench_gate [CONDITION]...     hog, quota, disk, all
     PRCB_GATE_SAME=200            comparisons of equal commands in each condition
     PRCB_GATE_MORE=40             comparisons of commands that differ, each kind
-    PRCB_GATE_PEERS=40            how many of the equal ones the other tools do, too
+    PRCB_GATE_PEERS=40            how many of each kind the other tools do, too
     PRCB_GATE_FILE=FILE           results are added to those in FILE, so that a few can be made at a time
 Root makes quotas and may be nobody; others leave that out."""
 import collections
@@ -40,7 +40,7 @@ TOOLS = ("prcb", "prcb, nobody", "hyperfine", "hyperfine, 5 %", "perf stat", "pe
 def commands(kind, scratch):
     """A and B, as words."""
     sync = ["sync", scratch] if scratch else []
-    a, b = {"same": (["1"], ["1"]), "work": (["4"], ["4.2"]), "lock": (["2"], ["2", "lock", "1"]),
+    a, b = {"same": (["1"], ["1"]), "work": (["12"], ["12.6"]), "lock": (["2"], ["2", "lock", "1"]),
             "faults": (["1", "pages", "10"], ["1", "pages", "13"])}[kind]
     return [WORK, *a, *sync], [WORK, *b, *sync]
 
@@ -158,8 +158,8 @@ def condition(name, folder):
         yield
 
 
-def tools_of(kind, number):
-    if kind == "same" and number >= PEERS:
+def tools_of(number):
+    if number >= PEERS:
         return ["prcb"]
     return ["prcb", *(["nobody"] if not os.geteuid() else []),
             *(tool for tool in ("hyperfine", "perf") if shutil.which(tool))]
@@ -167,7 +167,7 @@ def tools_of(kind, number):
 
 def compare(name, kind, number, folder, results):
     a, b = commands(kind, os.path.join(folder, "own") if name in ("disk", "all") else None)
-    for tool in tools_of(kind, number):
+    for tool in tools_of(number):
         if tool in ("prcb", "nobody"):
             found = {"prcb" if tool == "prcb" else "prcb, nobody": ask_prcb(kind, a, b, tool == "nobody")}
         else:
