@@ -225,6 +225,11 @@ static void wait_for_child(struct bench_runner *runner)
     }
 }
 
+static bool asks_for_end(int signal)
+{
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+}
+
 int bench_run_once(struct bench_runner *runner, char **argv, struct bench_run *ret, int *ret_status,
                    int *ret_signal)
 {
@@ -249,8 +254,7 @@ int bench_run_once(struct bench_runner *runner, char **argv, struct bench_run *r
     ended = now_ns();
     result = add_all(runner, child, &sums, &err);
     *ret_status = stat_wait_reap(runner->wait, &usage);
-    if (WIFSIGNALED(*ret_status) &&
-        (WTERMSIG(*ret_status) == SIGINT || WTERMSIG(*ret_status) == SIGTERM))
+    if (WIFSIGNALED(*ret_status) && asks_for_end(WTERMSIG(*ret_status)))
         *ret_signal = WTERMSIG(*ret_status);
     if (!result) {
         *ret = (struct bench_run){.value = {0}};
