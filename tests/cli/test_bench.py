@@ -4,9 +4,11 @@
 is not, whatever the machine does meanwhile. Witnesses: the program's own account of what it did, the
 laws of accounts, and parsers of the formats that are not ours."""
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -233,6 +235,17 @@ class Everybody(Folder):
             json.dump({**good, "machine": {**good["machine"], "kernel": "6\x1b[31m\nA line"}}, file)
         text = bench("-n", "2", "--tier", "perf", "--baseline", base, "--", "true").stdout
         self.assertRegex(text, r"(?m)^The baseline was measured on Linux 6\?\[31m\?A line, this on ")
+        os.remove(base)
+        os.mkfifo(base)
+        waiting = subprocess.Popen([PRCB, "bench", "--tier", "perf", "--baseline", base, "--", "true"])
+        self.addCleanup(waiting.kill)
+        writer = None
+        while writer is None and waiting.poll() is None:
+            with contextlib.suppress(OSError):  # nobody reads yet
+                writer = os.open(base, os.O_WRONLY | os.O_NONBLOCK)
+        waiting.terminate()
+        self.assertEqual(waiting.wait(timeout=20), -signal.SIGTERM)
+        os.close(writer)
         os.remove(base)
         self.assertIn("No such file", bench("--tier", "perf", "--baseline", base, "--", "true", code=1).stderr)
 

@@ -50,7 +50,7 @@ struct run {
     struct stat_wait wait;
     struct bench_side sides[2]; /* with a baseline: it, and what is measured */
     size_t side_count;
-    struct bench_machine machine;
+    struct bench_machine machine, base; /* this one, and that of the baseline */
     struct bench_comparison comparison;
     bool compared, shares;
     struct bench_place *places;
@@ -206,9 +206,9 @@ static void describe_machine(struct run *run)
 }
 
 /* Whether figures of a baseline can be compared with those of this machine. */
-static int check_baseline(struct run *run, const struct bench_machine *base)
+static int check_baseline(struct run *run)
 {
-    const struct bench_machine *here = &run->machine;
+    const struct bench_machine *here = &run->machine, *base = &run->base;
     bool other = strcmp(base->model, here->model) || base->processors != here->processors;
 
     if (strcmp(base->tier, here->tier))
@@ -529,8 +529,6 @@ static int open_session(struct run *run)
 static int prepare(struct run *run)
 {
     const struct options *options = run->options;
-    struct bench_machine base = {.model = ""};
-    struct prcb_error err;
 
     run->side_count = options->commands[1] || options->baseline ? 2 : 1;
     describe_machine(run);
@@ -541,11 +539,7 @@ static int prepare(struct run *run)
         if (!run->sides[i].command)
             return cli_error(run->command, "out of memory");
     }
-    if (!options->baseline)
-        return CLI_OK;
-    return bench_read(options->baseline, &run->sides[0], &base, &err)
-               ? cli_error(run->command, "%s", err.text)
-               : check_baseline(run, &base);
+    return options->baseline ? check_baseline(run) : CLI_OK;
 }
 
 static int run_opened(struct run *run)
@@ -578,10 +572,17 @@ static int run_opened(struct run *run)
 static int run_with(const struct cli_command *self, const struct options *options)
 {
     struct run run = {.command = self, .options = options};
-    int status, result = stat_wait_init(&run.wait);
+    struct prcb_error err;
+    int status, result;
 
-    if (result)
+    /* Before signals wait for a command: it may be a pipe that nobody writes to. */
+    if (options->baseline && bench_read(options->baseline, &run.sides[0], &run.base, &err))
+        return cli_error(self, "%s", err.text);
+    result = stat_wait_init(&run.wait);
+    if (result) {
+        bench_side_deinit(&run.sides[0]);
         return cli_error(self, "pipe: %s", strerror(-result));
+    }
     run.runner = (struct bench_runner){.command = self,
                                        .options = &options->how,
                                        .wait = &run.wait,
