@@ -29,11 +29,12 @@ def make(path, switches, host="host-1", boot="0123abcd-x", seed=1, threads=40, n
                      f"CREATE TABLE processor_times({', '.join(PROCESSOR)});")
     rows = [(i + 1, 1000 + i // 4 * 4, 1000 + i, 1, (names or ["web", "worker", "db", "cron"])[i // 4 % 4] + f"-{i % 4}",
              start, None, "waiting", CAUSES[i % 7], 0) for i in range(threads)]
-    db.executemany("INSERT INTO threads VALUES(?,?,?,?,?,?,?,?,?,?)", rows)
-    db.executemany("INSERT INTO functions VALUES(?,?,?)", [(i + 1, name, "/usr/bin/made") for i, name in enumerate(FUNCTIONS)])
+    db.executemany("INSERT INTO threads(id, pid, tid, parent_pid, name, start_ns, end_ns, start_state, start_cause, "
+                   "start_reason) VALUES(?,?,?,?,?,?,?,?,?,?)", rows)
+    db.executemany("INSERT INTO functions(id, name, file) VALUES(?,?,?)", [(i + 1, name, "/usr/bin/made") for i, name in enumerate(FUNCTIONS)])
     stacks = [(i + 1, i if i % 8 else None, 0, None, 4096 * i, None, None, None) for i in range(64)]
-    db.executemany("INSERT INTO stacks VALUES(?,?,?,?,?,?,?,?)", stacks)
-    db.executemany("INSERT INTO stack_functions VALUES(?,?)", [(i + 1, i % 8 + 1) for i in range(64)])
+    db.executemany("INSERT INTO stacks(id, caller, kernel, map, address, name, file, line) VALUES(?,?,?,?,?,?,?,?)", stacks)
+    db.executemany("INSERT INTO stack_functions(stack, function) VALUES(?,?)", [(i + 1, i % 8 + 1) for i in range(64)])
     now, current, left, made, waits = start, [0, 0], {}, [], []
     half = threads // 2
     for _ in range(switches):
@@ -54,11 +55,12 @@ def make(path, switches, host="host-1", boot="0123abcd-x", seed=1, threads=40, n
         if old:
             left[old] = now
         current[cpu] = new
-    db.executemany("INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", made)
-    db.executemany("INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,?)", waits)
+    db.executemany("INSERT INTO switches(time_ns, cpu, old_thread, new_thread, state, cause, reason, ready_ns, pebs_index, "
+                   "waker, woken_ns, woken_cpu) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", made)
+    db.executemany("INSERT INTO wait_stacks(time_ns, thread, stack, missing, kind, word, one_in) VALUES(?,?,?,?,?,?,?)", waits)
     facts = {"host": host, "boot_id": boot, "start_ns": start, "end_ns": now + 1000, "wall_ns": wall, "complete": 1,
              "switch_source": "made up", "sample_source": "none", "event": "none", "stacks": 1, "wait_stacks": 1,
              "wakers": 0, "scope": "system", "format_version": 1, "prcb_version": "made up", "clock": "CLOCK_MONOTONIC"}
-    db.executemany("INSERT INTO facts VALUES(?,?)", [(name, str(value)) for name, value in facts.items()])
+    db.executemany("INSERT INTO facts(name, value) VALUES(?,?)", [(name, str(value)) for name, value in facts.items()])
     db.commit()
     db.close()
