@@ -13,7 +13,7 @@ TIMES = "processors = 2\ncpu.*.KernelTime = 60000\ncpu.*.UserTime = 4000\nuptime
 SMALL_64, SMALL_32 = "version = 5.2.3790 SP1\n", "version = 6.0.6000\nmachine = x86\n"
 NAMES = {"triage64": "triage64", "triage32": "triage32", "full64": "full64", "full32": "full32",
          "bitmap64": "bitmap-full64", "bitmap32": "bitmap-kernel32", "summary64": "kernel64",
-         "ranges64": "ranges-full64"}
+         "ranges64": "ranges-full64", "guest": "qemu-elf64"}
 # modules, a stack, registers, DPCs: small, and of both widths
 WHERE = """
 module.0 = nt 0x{b:x} 0x10000 1 2
@@ -29,15 +29,16 @@ WHERE_32 = WHERE.format(b=0x80800000, c=0x8f000000, d=0x91000000)
 
 
 def texts(container):
-    small = SMALL_64 if container.endswith("64") else SMALL_32
+    is_64 = container.endswith("64") or container == "guest"
+    small = SMALL_64 if is_64 else SMALL_32
     yield small
-    yield small + (WHERE_64 if container.endswith("64") else WHERE_32)
+    yield small + (WHERE_64 if is_64 else WHERE_32)
     if container.startswith("triage"):
         yield small + "kdbg = none"
         yield small + "blocks = none"
         yield small + "increment = 156250"
     else:
-        yield small + "paging = " + ("x64-5" if container.endswith("64") else "pae")
+        yield small + "paging = " + ("x64-5" if is_64 else "pae")
         yield small + "entry.1.1 = transition"
 
 

@@ -169,6 +169,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
+#elif defined(FUZZ_GUEST)
+
+/* A guest's memory: an ELF core of x64. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *bytes;
+
+    if (size < 0x40)
+        return 0;
+    bytes = malloc(size);
+    if (!bytes)
+        return 0;
+    memcpy(bytes, data, size);
+    memcpy(bytes, "\177ELF\2\1\1", 7);
+    bytes[0x10] = 4;
+    bytes[0x11] = 0;
+    bytes[0x36] = 0x38;
+    bytes[0x37] = 0;
+    open_and_read(bytes, size);
+    free(bytes);
+    return 0;
+}
+
 #else
 
 #if defined(FUZZ_TRIAGE64) || defined(FUZZ_TRIAGE32)

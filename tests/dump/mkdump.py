@@ -7,7 +7,8 @@
 Offsets of KPRCB and KTHREAD members come from the catalog; everything about containers, debugger
 data and page tables is written down here, apart from the reader. Lines:
 
-    container = triage64    full64 bitmap-full64 bitmap-kernel64 kernel64, and the same with 32
+    container = triage64    full64 bitmap-full64 bitmap-kernel64 kernel64, and the same with 32;
+                            qemu-elf64: a guest's memory
     version = 10.0.19041    whose layouts the KPRCBs have; "none": no layout, bytes by "raw"
     build = 19041           in the header (default: of the version)
     machine = x64           x86 x64 arm64
@@ -39,6 +40,10 @@ data and page tables is written down here, apart from the reader. Lines:
     dpc.N.I = ADDRESS ROUTINE   I'th queued DPC of processor N;  dpc.N.active: the one that runs
     dpcs = loop             the last queued DPC leads to the first
     product = 3             ProductType
+    guest.rip = ADDRESS     qemu-elf64: of processor 0; the others are 0x100 apart
+    guest.mode = user       qemu-elf64: the last processor runs a program;  shadow: with the tables
+                            that hide the kernel, as all do; none: no tables
+    guest.exports = 0       qemu-elf64: the kernel exports nothing;  guest.note = header: VMCOREINFO
     codeview = NAME GUID AGE    the symbol file that the kernel's image names, as a server writes it
     exception = CODE ADDRESS    of the header
     cut = 0x5000            cuts the file
@@ -303,6 +308,8 @@ class Machine:
         """PsLoadedModuleList and MmUnloadedDrivers in memory, for dumps that hold memory."""
         rows = self.module_rows("module")
         start = self.area_base + 0x40000000 if self.bits == 64 else 0x88000000
+        if self.spec["container"] == "qemu-elf64":  # the head is the kernel's
+            start = (self.kdbg & ~0xfffff) + 0x80000
         word = "<QQ" if self.bits == 64 else "<II"
         entries = [start + 0x1000 * (i + 1) for i in range(len(rows))]
         self.module_list = start if rows else self.array
@@ -363,6 +370,55 @@ class Machine:
         struct.pack_into("<III", image, 0x31c + 12, 2, len(record), 0x400)
         image[0x400:0x400 + len(record)] = record
         self.regions[self.kdbg & ~0xfffff] = image
+
+    SHARED = 0xfffff78000000000
+
+    def build_guest(self):
+        """What a running kernel has and a crash dump's header replaces: the page shared with programs, a
+        table of interrupts, KPCRs, exports."""
+        if self.spec["container"] != "qemu-elf64":
+            return
+        self.spec.setdefault("codeview", "ntkrnlmp.pdb 11112222333344445555666677778888 1")
+        self.build_codeview()
+        base = self.kdbg & ~0xfffff
+        image = self.regions[base]
+        struct.pack_into("<I", image, 0x98 + 0x38, 0x100000)
+        struct.pack_into("<I", image, 0x98 + 0x70, 0x10000)
+        names = sorted({"NtBuildNumber": 0x11000, "PsLoadedModuleList": self.module_list - base,
+                        "KiBugCheckData": 0x11010, "ExAllocatePool": 0x12000}.items())
+        if self.spec.get("guest.exports") == "0":
+            names = []
+        table = bytearray(0x800)
+        struct.pack_into("<IIIIIIII", table, 0x0c, 0x10700, 1, len(names), len(names), 0x10100,
+                         0x10200, 0x10300, 0)
+        table[0x700:0x70d] = b"ntoskrnl.exe\0"
+        for i, (name, place) in enumerate(names):
+            ordinal = len(names) - 1 - i
+            struct.pack_into("<I", table, 0x100 + 4 * ordinal, place & 0xffffffff)
+            struct.pack_into("<I", table, 0x200 + 4 * i, 0x10400 + 0x20 * i)
+            struct.pack_into("<H", table, 0x300 + 2 * i, ordinal)
+            table[0x400 + 0x20 * i:0x401 + 0x20 * i + len(name)] = name.encode() + b"\0"
+        self.regions[base + 0x10000] = table
+        build = number(self.spec.get("build") or self.version.split()[0].split(".")[2])
+        data = bytearray(0x100)
+        struct.pack_into("<I", data, 0, 0xf0000000 | build)
+        struct.pack_into("<QQQQQ", data, 0x10, number(self.spec.get("bugcheck", "0")),
+                         *(number(self.spec.get("parameter.%d" % i, "0")) for i in range(1, 5)))
+        self.regions[base + 0x11000] = data
+        self.regions[0xfffff80000700000] = bytearray(struct.pack(
+            "<HHBBHII", 0x1234, 0x10, 0, 0x8e, (base + 0x31234) >> 16 & 0xffff, base >> 32, 0) * 256)
+        major, minor = (int(x) for x in self.version.split(".")[:2])
+        shared = bytearray(0x400)
+        struct.pack_into("<Q", shared, 8, number(self.spec.get("uptime", "10000000000")))
+        struct.pack_into("<Q", shared, 0x14, number(self.spec.get("time", "133112964376024400")))
+        struct.pack_into("<III", shared, 0x260, build if major == 10 else 0,
+                         number(self.spec.get("product", "1")), 1)
+        struct.pack_into("<II", shared, 0x26c, major, minor)
+        self.regions[self.SHARED] = shared
+        for at in self.kprcbs:
+            kpcr = bytearray(0x180)
+            struct.pack_into("<QQ", kpcr, 0x18, at - 0x180, at)
+            self.regions[at - 0x180] = kpcr
 
     def stack(self):
         words = {number(k.split(".")[1]): number(v) for k, v in self.spec.items()
@@ -426,6 +482,7 @@ class Machine:
             self.regions[self.context(number(self.spec.get("crashing", "0")))[0]] = self.stack()
         self.build_kdbg()
         self.build_codeview()
+        self.build_guest()
         self.regions[self.array] = bytearray(b"".join(
             a.to_bytes(self.pointer, "little") for a in self.kprcbs).ljust(8 * self.pointer, b"\0"))
         if "increment" in self.spec:
@@ -642,7 +699,7 @@ class Physical:
     def fill(self):
         large = self.spec.get("large", "0") != "0"
         for address, data in sorted(self.m.regions.items()):
-            is_kprcb = address in self.m.kprcbs
+            is_kprcb = address in self.m.kprcbs or address + self.m.in_page in self.m.kprcbs
             for at in range(address & ~(PAGE - 1), address + len(data), PAGE):
                 page = self.map(at, large and is_kprcb)
                 self.pages.setdefault(page, bytearray(PAGE))
@@ -738,6 +795,63 @@ def ranges(m, spec, kind):
     return out
 
 
+def qemu_state(m, i, root):
+    """QEMUCPUState: the fields that say where the kernel is, and where the processor was."""
+    user = m.spec.get("guest.mode") == "shadow" or (m.spec.get("guest.mode") == "user" and i == m.count - 1)
+    data, kpcr = bytearray(440), m.kprcbs[i] - 0x180
+    struct.pack_into("<II8Q", data, 0, 1, 440, 1, 2, 3, 4, 5, 6, 0xfffff80020000000 + i, 8)
+    struct.pack_into("<Q", data, 136, 0x7ff600001000 if user else
+                     number(m.spec.get("guest.rip", "0xfffff80000412345")) + 0x100 * i)
+    struct.pack_into("<I", data, 152, 0x33 if user else 0x10)
+    struct.pack_into("<Q", data, 264, 0x1000 if user else kpcr)
+    struct.pack_into("<Q", data, 384, 0xfffff80000700000)
+    struct.pack_into("<Q", data, 416, root << 12 | 2)
+    struct.pack_into("<Q", data, 424, 0x1000 if m.spec.get("paging") == "x64-5" else 0x20)
+    struct.pack_into("<Q", data, 432, kpcr if user else 0x1000)
+    return bytes(data)
+
+
+def elf_note(name, kind, data):
+    name += b"\0"
+    return struct.pack("<III", len(name), len(data), kind) + name + bytes(-len(name) % 4) + data
+
+
+def qemu_elf(m, spec):
+    if spec.get("guest.mode") == "shadow":  # the real tables are noted in each KPCR
+        for at in m.kprcbs:
+            m.put(at, 0x9000 - 0x180, struct.pack("<Q", 0x10 << 12))
+    p = Physical(m, spec)
+    root = p.root
+    if spec.get("guest.mode") in ("shadow", "none"):
+        root = p.table()
+    if spec.get("guest.mode") == "shadow":
+        i = p.index(m.first, 0)
+        p.entry_at(root, i, p.entry_at(p.root, i))
+    notes = b"".join(elf_note(b"CORE", 1, bytes(336)) for i in range(m.count))
+    notes += b"".join(elf_note(b"QEMU", 0, qemu_state(m, i, root)) for i in range(m.count))
+    if spec.get("guest.note") == "header":
+        notes += elf_note(b"VMCOREINFO", 0, bytes(header(m, spec, "full", p.root << 12)))
+    runs = []
+    for page in p.present():
+        if runs and runs[-1][0] + runs[-1][1] == page:
+            runs[-1][1] += 1
+        else:
+            runs.append([page, 1])
+    first = (0x40 + 0x38 * (1 + len(runs)) + len(notes) + PAGE - 1) & ~(PAGE - 1)
+    out = bytearray(b"\x7fELF\2\1\1".ljust(16, b"\0"))
+    out += struct.pack("<HHIQQQIHHHHHH", 4, 62, 1, 0, 0x40, 0, 0, 0x40, 0x38, 1 + len(runs), 0, 0, 0)
+    out += struct.pack("<IIQQQQQQ", 4, 0, 0x40 + 0x38 * (1 + len(runs)), 0, 0, len(notes), 0, 0)
+    at = first
+    for page, count in runs:
+        out += struct.pack("<IIQQQQQQ", 1, 0, at, 0, page << 12, count << 12, count << 12, 0)
+        at += count << 12
+    out += notes
+    out += bytes(first - len(out))
+    for page in p.present():
+        out += p.pages[page]
+    return out
+
+
 def make(text):
     spec = parse(text)
     spec.setdefault("container", "triage64")
@@ -745,6 +859,8 @@ def make(text):
     kind = spec["container"][:-2]
     if kind == "triage":
         out = triage(m, spec)
+    elif kind == "qemu-elf":
+        out = qemu_elf(m, spec)
     elif kind == "full":
         out = full(m, spec)
     elif kind == "header":

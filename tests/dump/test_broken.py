@@ -235,7 +235,7 @@ class Strangers(DumpTest):
                     struct.pack("<HHIQQQIHHHHHH", 4, 62, 1, 0, 0x40, 0, 0, 0x40, 0x38, 1, 0, 0, 0) +
                     struct.pack("<IIQQQQQQ", 4, 0, at, 0, 0, len(notes), 0, 0) + notes)
         windows = note(b"CORE", 336) + note(b"QEMU", 440)
-        linux = windows + note(b"VMCOREINFO", 300)
+        linux = windows + note(b"VMCOREINFO", 300)[:-300] + b"OSRELEASE=6.1.0\n".ljust(300, b"\0")
         self.refused(self.file("w.elf", core(windows)), "QEMU and libvirt", "--format win-dmp")
         self.refused(self.file("l.elf", core(linux)), "Linux guest")
         self.refused(self.file("p.elf", core(note(b"CORE", 336))), "an ELF file")

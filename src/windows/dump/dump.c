@@ -144,10 +144,14 @@ static bool is_header_only(const struct prcb_dump *d, int code)
 
 static int load(struct prcb_dump *d, struct prcb_error *err)
 {
-    int code = header_read(&d->file, &d->header, err);
+    bool is_guest = guest_is(&d->file);
+    int code = is_guest ? guest_open(d, err) : header_read(&d->file, &d->header, err);
 
-    if (!code)
-        code = find_machine(d, err);
+    if (is_guest && !code)
+        fill_info(d);
+    if (is_guest || code)
+        return code;
+    code = find_machine(d, err);
     if (code)
         return code;
     d->container = container_find(&d->header, err);
@@ -170,7 +174,7 @@ static void find_kernel_pdb(struct prcb_dump *d)
 {
     char guid[GUID_TEXT];
 
-    codeview_find(d, d->kdbg.kernel_base, &d->codeview);
+    codeview_find(d, d->guest.kernel ? d->guest.kernel : d->kdbg.kernel_base, &d->codeview);
     if (!d->codeview.is_known)
         return;
     codeview_guid_text(d->codeview.guid, d->codeview.age, guid, sizeof(guid));
@@ -286,6 +290,7 @@ void prcb_dump_close(struct prcb_dump *d)
     notes_free(&d->notes);
     notes_free(&d->findings);
     memory_free(&d->memory);
+    guest_free(&d->guest);
     dump_file_unmap(&d->file);
     free(d->sources);
     free(d->processors);

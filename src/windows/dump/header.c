@@ -82,81 +82,8 @@ static const struct mark {
 #define CONTEXT_64 0x348
 #define FILLER     0x4547415045474150u /* "PAGEPAGE": what the writer leaves in unused fields */
 
-/* ---- ELF: what wrote it, by the names of its notes ---- */
-
-#define ELF_HEADER    0x40
-#define ELF_SEGMENT   0x38
-#define ELF_NOTE      4
-#define ELF_CORE      4
-#define SEGMENTS_MOST 256
-#define NOTES_MOST    8192 /* two a processor, of thousands */
-
-struct elf_notes {
-    bool qemu, vmcoreinfo;
-};
-
-static uint64_t up_to_4(uint64_t length)
-{
-    return (length + 3) & ~3ull;
-}
-
-static void read_notes(const struct dump_file *file, uint64_t at, uint64_t end,
-                       struct elf_notes *ret)
-{
-    for (unsigned int i = 0; i < NOTES_MOST && at < end && dump_file_holds(file, at, 12); i++) {
-        uint64_t name = load_le(file->bytes + at, 4);
-        uint64_t length = 12 + up_to_4(name) + up_to_4(load_le(file->bytes + at + 4, 4));
-        const char *text = (const char *)file->bytes + at + 12;
-
-        if (!dump_file_holds(file, at, length))
-            return;
-        ret->qemu |= name == sizeof("QEMU") && !memcmp(text, "QEMU", sizeof("QEMU"));
-        ret->vmcoreinfo |=
-            name == sizeof("VMCOREINFO") && !memcmp(text, "VMCOREINFO", sizeof("VMCOREINFO"));
-        at += length;
-    }
-}
-
-/* NULL: no core of a guest. */
-static const char *guest_words(const struct dump_file *file)
-{
-    struct elf_notes notes = {false, false};
-    uint64_t table;
-    uint32_t count;
-
-    if (!dump_file_holds(file, 0, ELF_HEADER) || memcmp(file->bytes, "\177ELF\2\1", 6) ||
-        load_le(file->bytes + 0x10, 2) != ELF_CORE || load_le(file->bytes + 0x36, 2) != ELF_SEGMENT)
-        return NULL;
-    table = load_le(file->bytes + 0x20, 8);
-    count = (uint32_t)load_le(file->bytes + 0x38, 2);
-    for (uint32_t i = 0; i < count && i < SEGMENTS_MOST; i++) {
-        const uint8_t *segment;
-        uint64_t at, length;
-
-        if (!dump_file_holds(file, table, (uint64_t)(i + 1) * ELF_SEGMENT))
-            break;
-        segment = file->bytes + table + (uint64_t)i * ELF_SEGMENT;
-        at = load_le(segment + 8, 8);
-        length = load_le(segment + 0x20, 8);
-        if (load_le(segment, 4) == ELF_NOTE && dump_file_holds(file, at, length))
-            read_notes(file, at, at + length, &notes);
-    }
-    if (!notes.qemu)
-        return NULL;
-    return notes.vmcoreinfo
-               ? "a guest's memory as QEMU and libvirt write it (ELF), of a Linux guest (it has "
-                 "VMCOREINFO): crash and drgn read it"
-               : "a guest's memory as QEMU and libvirt write it (ELF), which is not read; of a "
-                 "Windows guest have it written as a crash dump: virsh dump --memory-only --format "
-                 "win-dmp, or dump-guest-memory -w";
-}
-
 static int not_a_dump(const struct dump_file *file, struct prcb_error *err)
 {
-    const char *guest = guest_words(file);
-
-    if (guest)
-        return prcb_fail(err, -EINVAL, "%s: this is %s", file->name, guest);
     for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
         const struct mark *mark = &marks[i];
 
@@ -195,23 +122,12 @@ static void read_context(const uint8_t *bytes, struct header *h)
     }
 }
 
-int header_read(const struct dump_file *file, struct header *ret, struct prcb_error *err)
+void header_parse(const uint8_t *bytes, unsigned int bits, struct header *ret)
 {
-    struct dump_cursor c = {.file = file, .err = err};
-    struct header h = {0};
-    const uint8_t *bytes;
-    int code;
+    struct header h = {.bits = bits, .size = bits == 64 ? 0x2000 : 0x1000};
 
-    if (!dump_file_holds(file, 0, 8) || memcmp(file->bytes, "PAGE", 4) ||
-        (memcmp(file->bytes + 4, "DUMP", 4) && memcmp(file->bytes + 4, "DU64", 4)))
-        return not_a_dump(file, err);
-    h.bits = file->bytes[6] == '6' ? 64 : 32;
-    h.size = h.bits == 64 ? 0x2000 : 0x1000;
-    code = cursor_bytes(&c, "the dump header", h.size, &bytes);
-    if (code)
-        return code;
 #define F(name, at32, size32, at64, size64)                                                        \
-    h.name = (__typeof__(h.name))field(bytes, h.bits == 64, at32, size32, at64, size64);
+    h.name = (__typeof__(h.name))field(bytes, bits == 64, at32, size32, at64, size64);
     FIELDS(F)
 #undef F
     h.uptime = drop_filler(h.uptime);
@@ -221,8 +137,24 @@ int header_read(const struct dump_file *file, struct header *ret, struct prcb_er
     h.kdbg = drop_filler(h.kdbg);
     h.exception_code = (uint32_t)drop_filler(h.exception_code);
     h.exception_address = drop_filler(h.exception_address);
-    h.context = bytes + (h.bits == 64 ? CONTEXT_64 : CONTEXT_32);
+    h.context = bytes + (bits == 64 ? CONTEXT_64 : CONTEXT_32);
     read_context(bytes, &h);
     *ret = h;
-    return 0;
+}
+
+int header_read(const struct dump_file *file, struct header *ret, struct prcb_error *err)
+{
+    struct dump_cursor c = {.file = file, .err = err};
+    const uint8_t *bytes;
+    unsigned int bits;
+    int code;
+
+    if (!dump_file_holds(file, 0, 8) || memcmp(file->bytes, "PAGE", 4) ||
+        (memcmp(file->bytes + 4, "DUMP", 4) && memcmp(file->bytes + 4, "DU64", 4)))
+        return not_a_dump(file, err);
+    bits = file->bytes[6] == '6' ? 64 : 32;
+    code = cursor_bytes(&c, "the dump header", bits == 64 ? 0x2000 : 0x1000, &bytes);
+    if (!code)
+        header_parse(bytes, bits, ret);
+    return code;
 }

@@ -52,6 +52,8 @@ struct header {
 };
 /* Recognises the signature and reads the header. -EINVAL with the true name of what it is. */
 int header_read(const struct dump_file *file, struct header *ret, struct prcb_error *err);
+/* The fields of a header that is there whole. */
+void header_parse(const uint8_t *bytes, unsigned int bits, struct header *ret);
 
 /* What a triage dump says besides memory. Offsets in the file; 0: not there. */
 struct triage {
@@ -94,6 +96,29 @@ int load_automatic(struct prcb_dump *d, struct prcb_error *err);
 /* Drops what was loaded of a file that is cut. */
 int load_cut(struct prcb_dump *d, struct prcb_error *err);
 int load_header(struct prcb_dump *d, struct prcb_error *err);
+
+/* A guest's memory (ELF), guest.c. Pointers lead into the file. */
+struct guest {
+    bool is_qemu;
+    unsigned int notes;     /* read so far */
+    const uint8_t **states; /* a processor's registers each */
+    size_t count;
+    struct page_run *runs; /* until memory has them */
+    size_t run_count;
+    const uint8_t *vmcoreinfo; /* NULL: there is none */
+    uint64_t vmcoreinfo_size;
+    bool has_root;   /* page tables are chosen */
+    uint64_t kernel; /* where its image is, and its exports; 0: not found */
+    uint64_t exports;
+};
+bool guest_is(const struct dump_file *file);
+/* In place of reading a header and loading its container. */
+int guest_open(struct prcb_dump *d, struct prcb_error *err);
+void guest_free(struct guest *g);
+/* The KPRCB that a processor's GS base leads to; 0: none, or past the last. */
+uint64_t guest_kprcb(const struct prcb_dump *d, size_t index);
+/* Registers of the processor with this KPRCB, in the order of x64's table. */
+bool guest_registers(const struct prcb_dump *d, uint64_t kprcb, uint64_t *values);
 
 /* Where a member is. */
 struct slot {
@@ -194,6 +219,7 @@ struct prcb_dump {
     enum machine machine;
     const struct container *container;
     struct memory memory;
+    struct guest guest;
     struct triage triage;
     struct kdbg kdbg;
     struct codeview codeview;

@@ -148,6 +148,9 @@ int kdbg_find(struct prcb_dump *d, struct prcb_error *err)
     if (d->memory.is_virtual) {
         if (!in_triage(d, &d->kdbg) && d->header.kdbg)
             parse_at(d, d->header.kdbg, &d->kdbg);
+    } else if (d->guest.has_root) {
+        if (d->header.kdbg)
+            parse_at(d, d->header.kdbg, &d->kdbg);
     } else {
         code = choose_paging(d) ? prcb_fail(err, -ENOMEM, "%s: out of memory", d->name) : 0;
     }

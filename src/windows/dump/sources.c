@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Finds the KPRCBs: by KiProcessorBlock of the debugger data; in triage dumps also the copy at
- * PrcbOffset, and blocks that carry their own address in a KDPC. Then gives the other copies of a
- * triage dump (thread, process) their addresses.
+ * Finds the KPRCBs: by KiProcessorBlock of the debugger data; in a guest's memory else by its
+ * processors' GS bases; in triage dumps also the copy at PrcbOffset, and blocks that carry their
+ * own address in a KDPC. Then gives the other copies of a triage dump (thread, process) their
+ * addresses.
  */
 #include "array.h"
 #include "inside.h"
@@ -73,8 +74,6 @@ static int by_processor_block(struct prcb_dump *d)
     return 0;
 }
 
-/* ---- triage dumps ---- */
-
 static struct source *find_source(struct prcb_dump *d, uint64_t address)
 {
     for (size_t i = 0; i < d->source_count; i++) {
@@ -83,6 +82,24 @@ static struct source *find_source(struct prcb_dump *d, uint64_t address)
     }
     return NULL;
 }
+
+/* Of a guest: those that its processors' GS bases lead to. */
+static int by_guest(struct prcb_dump *d)
+{
+    int code = 0;
+
+    for (size_t i = 0; !code && i < d->guest.count && i < PROCESSORS_MOST; i++) {
+        struct source source = {.address = guest_kprcb(d, i), .is_held = true};
+
+        if (source.address && !find_source(d, source.address))
+            code = add_source(d, &source);
+        else if (!source.address)
+            code = dump_note(d, "the GS base of QEMU's processor %zu leads to no KPCR", i);
+    }
+    return code;
+}
+
+/* ---- triage dumps ---- */
 
 /* The source with the number that the copy carries. */
 static struct source *find_by_number(struct prcb_dump *d, const uint8_t *bytes, uint64_t length)
@@ -266,6 +283,8 @@ int sources_find(struct prcb_dump *d, struct prcb_error *err)
     int code = by_processor_block(d);
 
     if (!d->memory.is_virtual) {
+        if (!code && !d->source_count)
+            code = by_guest(d);
         find_crashing(d);
         return code ? prcb_fail(err, code, "%s: out of memory", d->name) : 0;
     }

@@ -84,6 +84,10 @@ static void find_context(const struct prcb_dump *d, const struct source *source,
     uint64_t address;
 
     ret->absent = "the debugger data do not say where it is";
+    if (guest_registers(d, source->address, ret->values)) {
+        ret->found_by = PRCB_DUMP_BY_HEADER;
+        return;
+    }
     if (source->is_crashing && parse_context(d, d->header.context, ret)) {
         ret->found_by = PRCB_DUMP_BY_HEADER;
         return;

@@ -172,6 +172,10 @@ static void print_verdict(FILE *out, const struct prcb_dump *d)
 
 static void print_bugcheck(FILE *out, const struct prcb_dump_info *info)
 {
+    if (!info->bugcheck_code) {
+        fputs("bug check   none: the machine was running\n", out);
+        return;
+    }
     fprintf(out, "bug check   0x%x %s (", info->bugcheck_code,
             info->bugcheck_name ? info->bugcheck_name : "(name not known)");
     for (size_t i = 0; i < 4; i++)
@@ -242,7 +246,7 @@ static void print_header(FILE *out, const struct prcb_dump *d, const char *path)
         fputs("uptime      not in this dump\n", out);
     if (info->crash_time) {
         dump_time_text(info->crash_time, time, sizeof(time));
-        fprintf(out, "crashed     %s UTC\n", time);
+        fprintf(out, "%-11s %s UTC\n", info->bugcheck_code ? "crashed" : "taken", time);
     }
     print_processors(out, d);
     if (info->kernel_pdb)
