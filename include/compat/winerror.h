@@ -17,6 +17,7 @@
 #define ERROR_INVALID_HANDLE       6
 #define ERROR_NOT_ENOUGH_MEMORY    8
 #define ERROR_OUTOFMEMORY          14
+#define ERROR_NO_MORE_FILES        18
 #define ERROR_BAD_LENGTH           24
 #define ERROR_GEN_FAILURE          31
 #define ERROR_NOT_SUPPORTED        50

@@ -225,6 +225,38 @@ static void check_environment(void)
           _T("no such variable"));
 }
 
+/* This process and its thread are listed, and what the rows say is what other calls say. */
+static void check_lists(void)
+{
+    HANDLE list = CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS | TH32CS_SNAPTHREAD, 0);
+    PROCESSENTRY32 p = {.dwSize = sizeof(p)};
+    THREADENTRY32 t = {.dwSize = sizeof(t)};
+    DWORD threads = 0, here = 0, mine = 0;
+    BOOL more;
+
+    for (more = Process32First(list, &p); more; more = Process32Next(list, &p)) {
+        if (p.th32ProcessID != GetCurrentProcessId())
+            continue;
+        here++;
+        threads = p.cntThreads;
+        check(p.th32ParentProcessID && p.pcPriClassBase > 0 && p.szExeFile[0], _T("its row"));
+    }
+    check(here == 1 && GetLastError() == ERROR_NO_MORE_FILES, _T("Process32Next"));
+    for (here = 0, more = Thread32First(list, &t); more; more = Thread32Next(list, &t)) {
+        mine += t.th32OwnerProcessID == GetCurrentProcessId();
+        here +=
+            t.th32ThreadID == GetCurrentThreadId() && t.th32OwnerProcessID == GetCurrentProcessId();
+    }
+    check(here == 1 && mine == threads, _T("Thread32Next"));
+    t.dwSize = 4;
+    check(!Thread32First(list, &t) && GetLastError() == ERROR_BAD_LENGTH, _T("a short entry"));
+    check(CloseHandle(list) && !CloseHandle(list) && GetLastError() == ERROR_INVALID_HANDLE,
+          _T("a list is closed once"));
+    check(CreateToolhelp32Snapshot(TH32CS_SNAPMODULE, 0) == INVALID_HANDLE_VALUE &&
+              GetLastError() == ERROR_NOT_SUPPORTED,
+          _T("no modules"));
+}
+
 int _tmain(int argc, TCHAR *argv[])
 {
     UNREFERENCED_PARAMETER(argc);
@@ -235,6 +267,7 @@ int _tmain(int argc, TCHAR *argv[])
     check_process();
     check_machine();
     check_environment();
+    check_lists();
     _tprintf(_T("1..%d\n"), tests);
     ExitProcess((UINT)failed);
 }

@@ -18,6 +18,9 @@
 BOOL fail(DWORD code);
 BOOL fail_status(NTSTATUS status);
 
+/* toolhelp.c: ends a snapshot; FALSE: it is none. */
+BOOL snapshot_close(HANDLE handle);
+
 typedef struct _HARDWARE_COUNTER HARDWARE_COUNTER;
 typedef struct _PHYSICAL_COUNTER_RESOURCE_LIST PHYSICAL_COUNTER_RESOURCE_LIST;
 

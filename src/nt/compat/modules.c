@@ -9,6 +9,7 @@
 #include <powerbase.h>
 #include <psapi.h>
 #include <strings.h>
+#include <toolhelp.h>
 #include <wchar.h>
 
 #define NTOSKRNL 1u
@@ -126,6 +127,13 @@ exports[] = {
     ROW(KERNEL32, Sleep),
     ROW(KERNEL32, DuplicateHandle),
     ROW(KERNEL32, CloseHandle),
+    ROW(KERNEL32, CreateToolhelp32Snapshot),
+    ROW(KERNEL32, Process32First),
+    ROW(KERNEL32, Process32FirstW),
+    ROW(KERNEL32, Process32Next),
+    ROW(KERNEL32, Process32NextW),
+    ROW(KERNEL32, Thread32First),
+    ROW(KERNEL32, Thread32Next),
     ROW(KERNEL32, GetSystemInfo),
     ROW(KERNEL32, GetActiveProcessorGroupCount),
     ROW(KERNEL32, GetActiveProcessorCount),

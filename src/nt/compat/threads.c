@@ -200,10 +200,13 @@ EXPORT BOOL DuplicateHandle(HANDLE hSourceProcessHandle, HANDLE hSourceHandle,
 EXPORT BOOL CloseHandle(HANDLE hObject)
 {
     struct handle **at = &handles, *handle;
-    NTSTATUS status = prcb_NtClose(hObject);
+    NTSTATUS status;
 
     if (hObject == CURRENT_PROCESS || hObject == CURRENT_THREAD)
         return TRUE; /* Windows releases nothing and reports nothing */
+    if (snapshot_close(hObject))
+        return TRUE;
+    status = prcb_NtClose(hObject);
     if (status)
         return fail_status(status);
     pthread_mutex_lock(&handles_lock);
