@@ -82,6 +82,15 @@ class Guest(DumpTest):
         text = GUEST + TIMES + "version = 10.0.19041\n"
         self.refused(self.write(text + "guest.mode = none\n"), "no 64-bit Windows is found", "2 processors")
 
+    def test_processors_without_a_kernel(self):
+        """A thousand processors whose GS bases lead nowhere are one note."""
+        text = GUEST + TIMES + "version = 10.0.19041\nkdbg = encoded\n"
+        m = mkdump.Machine(mkdump.parse(text))
+        m.count, m.kprcbs = 1000, m.kprcbs + [0xfffff80077770180] * 998
+        data = self.read(self.file("many.elf", bytes(mkdump.qemu_elf(m, m.spec))))
+        self.assertEqual((data["processor_count"], len(data["processors"])), (1000, 2))
+        self.note(data, "998 of 1000 processors lead to no KPCR")
+
     def test_damage(self):
         """Notes, tables and images that say absurd things: an answer or an error each."""
         whole = mkdump.make(GUEST + TIMES + MORE + "version = 10.0.19041\n")

@@ -192,6 +192,9 @@ class Saved(DumpTest):
             self.assertFalse(os.path.exists(self.saved))
         self.fails("is no build", "--symbols", self.isf(), "--version", "Windows 11 22H2")
         self.fails("JSON", "--symbols", self.file("deep.json", b"[" * 3000000))
+        with open(self.path("large.json"), "wb") as out:
+            out.truncate(65 << 20)
+        self.fails("larger than a kernel's symbols", "--symbols", self.path("large.json"))
         self.fails("JSON", "--symbols", self.file("deep.json", b'{"user_types":' * 300000))
 
 

@@ -20,6 +20,7 @@
 #include "inside.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,13 +217,17 @@ int load_cut(struct prcb_dump *d, struct prcb_error *err)
     const struct memory empty = {
         .file = d->memory.file, .is_virtual = true, .pointer_size = d->memory.pointer_size};
 
+    char whole[48] = "";
+
+    if (d->header.whole_size > d->file.size)
+        snprintf(whole, sizeof(whole), " of %llu", (unsigned long long)d->header.whole_size);
     memory_free(&d->memory);
     d->memory = empty;
     d->triage = (struct triage){0};
     if (dump_note(d,
-                  "the file ends after %llu bytes, before its memory: only the header is read, and "
-                  "no processor",
-                  (unsigned long long)d->file.size))
+                  "the file ends after %llu bytes%s, before its memory: only the header is read, "
+                  "and no processor",
+                  (unsigned long long)d->file.size, whole))
         return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
     return 0;
 }

@@ -86,17 +86,18 @@ static struct source *find_source(struct prcb_dump *d, uint64_t address)
 /* Of a guest: those that its processors' GS bases lead to. */
 static int by_guest(struct prcb_dump *d)
 {
-    int code = 0;
+    size_t lost = 0;
 
-    for (size_t i = 0; !code && i < d->guest.count && i < PROCESSORS_MOST; i++) {
+    for (size_t i = 0; i < d->guest.count && i < PROCESSORS_MOST; i++) {
         struct source source = {.address = guest_kprcb(d, i), .is_held = true};
 
-        if (source.address && !find_source(d, source.address))
-            code = add_source(d, &source);
-        else if (!source.address)
-            code = dump_note(d, "the GS base of QEMU's processor %zu leads to no KPCR", i);
+        lost += !source.address;
+        if (source.address && !find_source(d, source.address) && add_source(d, &source))
+            return -ENOMEM;
     }
-    return code;
+    return lost ? dump_note(d, "the GS bases of %zu of %zu processors lead to no KPCR", lost,
+                            d->guest.count)
+                : 0;
 }
 
 /* ---- triage dumps ---- */

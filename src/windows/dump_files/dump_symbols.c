@@ -19,6 +19,7 @@
 #include "error.h"
 
 #define FILE_MOST   (1ull << 30)
+#define JSON_MOST   (64u << 20) /* a kernel's has ten; read, it takes forty times its size */
 #define DEPTH_MOST  5
 #define ROWS_MOST   (1u << 18) /* of a kernel some 10,000 */
 #define KPRCBS_MOST 4          /* definitions of it in one PDB */
@@ -262,9 +263,18 @@ static int load_structures(struct json_object *root, const char *path, struct du
 static struct json_object *parse_json(const char *path, const uint8_t *bytes, size_t size,
                                       struct prcb_error *err)
 {
-    struct json_tokener *tokener = json_tokener_new();
-    struct json_object *root =
-        tokener ? json_tokener_parse_ex(tokener, (const char *)bytes, (int)size) : NULL;
+    struct json_tokener *tokener;
+    struct json_object *root;
+
+    if (size > JSON_MOST) {
+        prcb_fail(
+            err, -E2BIG,
+            "%s: no PDB, and larger than a kernel's symbols in JSON (%zu bytes; up to 64 MiB)",
+            path, size);
+        return NULL;
+    }
+    tokener = json_tokener_new();
+    root = tokener ? json_tokener_parse_ex(tokener, (const char *)bytes, (int)size) : NULL;
 
     if (!root)
         prcb_fail(err, -EINVAL, "%s: neither a PDB nor JSON: %s", path,
