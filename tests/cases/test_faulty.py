@@ -77,7 +77,7 @@ class Faulty(House):
     def test_what_they_wait_for(self):
         names, port = self.faulty("names")
         wanted = {
-            self.faulty("convoy")[0]: rf"6 threads \(worker\) wait for stats_mutex in record_order\(\) {at('lock(&stats_mutex); /* waits */')}, "
+            self.faulty("convoy")[0]: rf"6 threads \(worker\) wait for stats_mutex in record_order\(\) {at('take_stats(); /* waits */')}, "
                                       rf"called by work\(\) {at('        record_order();')}; reporter \(\d+\) holds it and sleeps in "
                                       rf"nap\(\) \S+, called by build_report\(\) {at('nap(40);')}",
             self.faulty("deadlock")[0]: rf"^Deadlock: .* waits for (savings|checking) in transfer\(\) {at('lock(to); /* waits */')}, .* held by ",

@@ -766,7 +766,7 @@ unsigned image_line(struct image *image, uint64_t address, char *ret, size_t siz
     Dwfl_Module *module = dwfl_addrmodule(image->dwfl, address);
     struct source_line line;
 
-    if (!module || !source_line_find(module, address, &line))
+    if (!module || !source_line_of_function(module, address, &line))
         return 0;
     snprintf(ret, size, "%s", line.file);
     return (unsigned)line.number;

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "source_line.h"
 
+#include <stdint.h>
+
+#include <dwarf.h>
 #include <elfutils/libdw.h>
+
+#define DEEPEST 64 /* of what lies in one another */
 
 /* If the compiler wrote no table of the units' addresses, the units have to be searched one by
  * one. */
@@ -30,4 +35,58 @@ bool source_line_find(Dwfl_Module *module, Dwarf_Addr address, struct source_lin
         return false;
     *ret = found;
     return true;
+}
+
+/* Whether it may contain functions that were compiled. (libdw's own search leaves out these.) */
+static bool has_functions(int tag)
+{
+    return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_structure_type ||
+           tag == DW_TAG_class_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_union_type;
+}
+
+/* Finds the outermost function that was inlined at an address, in what the parent contains. */
+static bool find_inlined(Dwarf_Die *parent, Dwarf_Addr address, unsigned depth, Dwarf_Die *ret)
+{
+    Dwarf_Die child;
+    bool more = depth < DEEPEST && !dwarf_child(parent, &child);
+
+    for (; more; more = !dwarf_siblingof(&child, &child)) {
+        int tag = dwarf_tag(&child);
+
+        if (has_functions(tag)) {
+            if (find_inlined(&child, address, depth + 1, ret))
+                return true;
+            continue;
+        }
+        if ((tag != DW_TAG_subprogram && tag != DW_TAG_lexical_block &&
+             tag != DW_TAG_inlined_subroutine) ||
+            dwarf_haspc(&child, address) != 1)
+            continue;
+        *ret = child;
+        return tag == DW_TAG_inlined_subroutine || find_inlined(&child, address, depth + 1, ret);
+    }
+    return false;
+}
+
+bool source_line_of_function(Dwfl_Module *module, Dwarf_Addr address, struct source_line *ret)
+{
+    struct source_line line;
+    Dwarf_Attribute attribute;
+    Dwarf_Word file, number;
+    Dwarf_Files *files;
+    Dwarf_Die inlined;
+    size_t count;
+
+    if (!source_line_find(module, address, &line))
+        return false;
+    *ret = line;
+    if (!find_inlined(line.unit, address - line.bias, 0, &inlined))
+        return true;
+    if (dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_file, &attribute), &file) ||
+        dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_line, &attribute), &number) ||
+        dwarf_getsrcfiles(line.unit, &files, &count) || file >= count || number > INT32_MAX)
+        return false; /* the line that is known is another function's */
+    ret->file = dwarf_filesrc(files, (size_t)file, NULL, NULL);
+    ret->number = (int)number;
+    return ret->file;
 }

@@ -21,5 +21,8 @@ struct source_line {
 
 /* False: none is known; *ret is unchanged. */
 bool source_line_find(Dwfl_Module *module, Dwarf_Addr address, struct source_line *ret);
+/* Finds the line that the function which was compiled is at: where others were inlined into it, the
+ * outermost one's call. */
+bool source_line_of_function(Dwfl_Module *module, Dwarf_Addr address, struct source_line *ret);
 
 #endif
