@@ -194,7 +194,9 @@ class Flight(unittest.TestCase):
         self.assertTrue(2e8 < int(facts["saved_for_ns"]) < 2e9, facts)
         # A second of what came after is in it.
         self.assertGreater(int(facts["end_ns"]) - int(facts["saved_at_ns"]), 0.9e9)
-        first = prcb("report", path).stdout.splitlines()[:2]
+        report = prcb("report", path).stdout
+        self.assertNotIn("FUNCTION", report)
+        first = report.splitlines()[:2]
         self.assertRegex(first[0], r"^the last .* saved by futex>200ms,comm=victim: victim \(\d+\) was "
                                    r"waiting for futex for [\d.]+ms, until ")
         self.assertRegex(first[1], r"^of that time: [\d.]+ms holder \(\d+\) waits for sleep")
@@ -235,6 +237,28 @@ class Flight(unittest.TestCase):
     def test_the_oldest_go(self):
         names = [os.path.basename(self.save("--last", "0.1")) for _ in range(7)]
         self.assertEqual([name for name in self.files() if name in names], names[-4:])
+
+    def test_a_kill_leaves_no_half_of_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            socket_path = os.path.join(folder, "socket")
+            part = os.path.join(folder, "flight-20261127T000000.000Z.db.part")
+            for name in (part, part + "-wal"):
+                with open(name, "w", encoding="utf-8"):
+                    pass
+            with subprocess.Popen([PRCB, "flight", "-o", folder, "--socket", socket_path], stderr=subprocess.PIPE,
+                                  text=True) as keeper:
+                self.assertIn("keeping", keeper.stderr.readline())
+                self.assertEqual(os.listdir(folder), ["socket"])
+                asks = [PRCB, "flight", "save", "--socket", socket_path]
+                with subprocess.Popen(asks, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
+                    deadline = time.monotonic() + 20
+                    while len(os.listdir(folder)) == 1 and time.monotonic() < deadline:
+                        pass
+                    keeper.kill()
+                    asking.communicate(timeout=60)
+            for name in os.listdir(folder):
+                if name.endswith(".db"):
+                    self.assertEqual(self.facts(os.path.join(folder, name))["complete"], "1")
 
     def test_what_others_send(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:

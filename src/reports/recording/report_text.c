@@ -145,6 +145,16 @@ static void print_saved(const struct report *report, FILE *out)
     free(by);
 }
 
+/* A file of prcb flight has none. */
+static bool has_samples(const struct report *report)
+{
+    char *source = recording_fact(report->recording, "sample_source");
+    bool none = source && !strcmp(source, "none");
+
+    free(source);
+    return !none;
+}
+
 static void print_head(const struct report *report, FILE *out)
 {
     static const char *const facts[] = {"command", "event", "sample_source"};
@@ -157,11 +167,16 @@ static void print_head(const struct report *report, FILE *out)
         print_name(out, values[0]);
         fputs(": ", out);
     }
-    fprintf(out, "%" PRIu64 " sample%s of ", report->samples, report->samples == 1 ? "" : "s");
-    print_name(out, values[1] ? values[1] : "?");
-    fputs(" (", out);
-    print_name(out, values[2] ? values[2] : "?");
-    fprintf(out, ") in %s, %" PRIu64 " lost", time_text(report->span_ns, time), report->lost);
+    if (has_samples(report)) {
+        fprintf(out, "%" PRIu64 " sample%s of ", report->samples, report->samples == 1 ? "" : "s");
+        print_name(out, values[1] ? values[1] : "?");
+        fputs(" (", out);
+        print_name(out, values[2] ? values[2] : "?");
+        fputs(")", out);
+    } else {
+        fprintf(out, "switches of %zu threads", report->thread_count);
+    }
+    fprintf(out, " in %s, %" PRIu64 " lost", time_text(report->span_ns, time), report->lost);
     if (report->missed)
         fprintf(out, ", %" PRIu64 " switch%s missed", report->missed,
                 report->missed == 1 ? "" : "es");
@@ -543,7 +558,7 @@ void report_print_text(const struct report *report, const struct report_style *s
 {
     print_head(report, out);
     print_held_back(report, out);
-    if (style->tables & REPORT_FUNCTIONS)
+    if (style->tables & REPORT_FUNCTIONS && has_samples(report))
         print_functions(report, style, out);
     if (style->tables & REPORT_THREADS)
         print_threads(report, style, out);

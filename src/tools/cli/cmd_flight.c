@@ -49,7 +49,7 @@
 #define RELEASE_NS   NS_PER_S
 #define RULES_MAX    16
 #define MESSAGE_MAX  4096
-#define ANSWER_MS    60000
+#define ANSWER_S     60
 
 struct flight {
     const struct cli_command *command;
@@ -167,8 +167,12 @@ static int ask(const struct flight *f)
     if (sendto(fd, message, strlen(message), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
         return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user",
                          to.sun_path, strerror(errno));
-    if (poll(&wait, 1, ANSWER_MS) != 1)
-        return cli_error(f->command, "prcb flight did not answer for %d s", ANSWER_MS / 1000);
+    for (int i = 0; poll(&wait, 1, 1000) != 1; i++) {
+        if (i == ANSWER_S)
+            return cli_error(f->command, "prcb flight did not answer for %d s", ANSWER_S);
+        if (connect(fd, (struct sockaddr *)&to, sizeof(to)))
+            return cli_error(f->command, "prcb flight has ended meanwhile");
+    }
     got = recv(fd, message, sizeof(message) - 1, 0);
     close(fd);
     if (got < 1)
