@@ -150,9 +150,10 @@ build_halves() {
     done
 }
 half_is_alone() { # HALF FOLDERS-OF-THE-OTHER...: and its prcb runs
-    local dir=$here/build-half-$1 folder
+    local dir=$here/build-half-$1 folder program=prcb
+    if [[ $1 == only ]]; then program+=-windows; fi
     shift
-    "$dir/src/tools/cli/prcb" --help >/dev/null || return 1
+    "$dir/src/tools/cli/$program" --help >/dev/null || return 1
     for folder; do
         if compgen -G "$dir/src/$folder" >/dev/null; then return 1; fi
     done

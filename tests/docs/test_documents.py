@@ -282,6 +282,11 @@ class Processors(unittest.TestCase):
         self.assertEqual([key for key in keys if key in names], names)
 
 
+def package_of(library):
+    """The folder of the source package that a library is in."""
+    return "debian-windows" if library in ("libprcb-layout", "libprcb-nt") else "debian"
+
+
 class Exports(unittest.TestCase):
     """A call is exported when its library's map names it, and then the package's list does."""
     libraries = {
@@ -301,7 +306,7 @@ class Exports(unittest.TestCase):
             for header in headers if headers else list(left):
                 calls |= self.declared(left.pop(header))
             self.assertEqual(set(re.findall(r"(?m)^    (prcb_\w+);$", read(file))), calls, file)
-            symbols = f"packaging/debian/{library}0.symbols"
+            symbols = f"packaging/{package_of(library)}/{library}0.symbols"
             self.assertEqual(set(re.findall(r"(?m)^ (prcb_\w+)@", read(symbols))), calls, symbols)
         self.assertFalse(left)
 
@@ -312,7 +317,7 @@ class Exports(unittest.TestCase):
             calls |= set(re.findall(r"(?m)^EXPORT [^;(]*?\b(\w+)\(", path.read_text(encoding="utf-8")))
         self.assertEqual(set(re.findall(r"(?m)^    (\w+);$", read("src/nt/compat/libprcb-nt.map"))), calls)
         self.assertEqual(set(re.findall(r"(?m)^ (\w+)@PRCB_0 ",
-                                        read("packaging/debian/libprcb-nt0.symbols"))),
+                                        read("packaging/debian-windows/libprcb-nt0.symbols"))),
                          calls | {"PRCB_0"})
 
 

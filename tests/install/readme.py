@@ -102,7 +102,7 @@ COMMANDS = {
     "./dev prcb dump MEMORY.DMP": ("processor", {}),
     "./dev prcb dump --modules --stack MEMORY.DMP": ("processor", {}),
     "./dev prcb dump --ndjson -J 2 fleet/minidumps/": ('^{"', {}),
-    "./dev deb && sudo apt install ./build-deb/{prcb,prcbd,lib*0,lib*-dev}_0.1.0-1_*.deb":
+    "./dev deb && sudo apt install ./build-deb/{prcb,prcb-windows,prcbd,lib*0,lib*-dev}_0.1.0-1_*.deb":
         ("Setting up prcb", {"fresh": "./dev deb --test installs the packages in a root of its own"}),
     "sudo systemctl start prcbd.socket": (None, {"never": "./dev deb --test boots a system for it"}),
     "prcb stat -- make": ("SWITCHES", {}),

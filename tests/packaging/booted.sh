@@ -65,6 +65,19 @@ reloads() {
     systemctl reload prcbd.service && serves_nobody && [ "$(main_pid)" = "$before" ]
 }
 
+# A session that is open while the package is upgraded, and while the new daemon takes over, has its account to the
+# end: the thread sleeps four seconds, and is counted as asleep for no less.
+upgraded_while_it_is_used() {
+    dpkg -i --force-downgrade /debs/older-prcbd.deb && systemctl restart prcbd.service || return 1
+    setpriv --reuid=nobody --regid=nogroup --clear-groups prcb stat -j -- sleep 4 >/tmp/session.json &
+    session=$!
+    waits_for pgrep -x sleep && dpkg -i /debs/prcbd_*.deb && systemctl restart prcbd.service && wait "$session"
+    ended=$?
+    cat /tmp/session.json
+    [ "$ended" = 0 ] && dpkg-query -W prcbd | grep -v 0.0.9 && grep -q '"tier": *"daemon"' /tmp/session.json &&
+        grep -qE '"cause": *"sleep"[^}]*"ns": *[4-9][0-9]{9}' /tmp/session.json && serves_nobody
+}
+
 # The unit's own command with shorter intervals and less room, where a file of long ago lies already.
 history=/var/lib/prcb-history
 history_runs() {
@@ -179,6 +192,8 @@ check "it is confined" confined
 check "it reloads" reloads
 check "killed, it comes back" killed_it_comes_back
 check "it is confined again" confined
+check "it is upgraded while it is used" upgraded_while_it_is_used
+check "it is confined after the upgrade" confined
 check "the history is nobody's but who enables it" sh -c '! systemctl is-enabled prcb-history.service'
 check "it keeps what happens and drops what is old" history_runs
 check "it is bounded, and begins files" history_is_bounded

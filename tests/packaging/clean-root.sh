@@ -21,7 +21,7 @@ work=$(mktemp -d /tmp/prcb-clean-root.XXXXXX)
 root=$work/root
 daemon=
 # The programs, and all libraries that they and the headers need.
-programs=(libprcb0 libprcb-nt0 libprcb-layout0 libprcb-stack0 prcb prcbd python3-prcb)
+programs=(libprcb0 libprcb-nt0 libprcb-layout0 libprcb-stack0 prcb prcb-windows prcbd python3-prcb python3-prcb-windows)
 # shellcheck source=tests/tap.sh
 source "$here/../tap.sh"
 
@@ -66,6 +66,12 @@ make_root() {
         mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
         mount --rbind /dev "$root/dev" && mkdir "$work/bpf" &&
         mount -t bpf bpf "$work/bpf" && mount --bind "$work/bpf" "$root/sys/fs/bpf"
+}
+
+# prcbd of the release before, which was made of the same files: for an upgrade.
+make_older() {
+    dpkg-deb -R "$packages"/prcbd_*.deb "$work/older" && sed -i 's/^Version: .*/Version: 0.0.9-1/' "$work/older/DEBIAN/control" &&
+        dpkg-deb --root-owner-group -b "$work/older" "$root/debs/older-prcbd.deb"
 }
 
 # apt resolves their dependencies; of each other they find those of this folder.
@@ -228,7 +234,7 @@ booted_results() {
 }
 
 purge() {
-    inside apt-get -qq purge -y "${programs[@]}" libprcb-layout-dev libprcb-dev
+    inside apt-get -qq purge -y "${programs[@]}" libprcb-layout-dev libprcb-nt-dev libprcb-dev
 }
 
 nothing_left() {
@@ -246,6 +252,7 @@ check "a clean Debian, $release" make_root
 if [[ $failed -ne 0 ]]; then
     exit 1
 fi
+check "a prcbd of the release before" make_older
 check "apt installs the programs" install "${programs[@]}"
 if [[ $failed -ne 0 ]]; then
     exit 1
@@ -256,6 +263,7 @@ check "prcb stat -- true" says 'switches|SWITCHES' inside prcb stat -- true
 check "prcb stat -- true as nobody" says 'switches|SWITCHES' as_nobody prcb stat -- true
 tier=()
 check "import prcb" python_measures inside
+check "prcb layout, by prcb-windows" says 'struct KPRCB' inside prcb layout KPRCB
 check "files" present usr/bin/prcb usr/sbin/prcbd etc/prcb/prcbd.conf \
     lib/systemd/system/prcbd.service lib/systemd/system/prcbd.socket \
     usr/lib/sysusers.d/prcbd.conf usr/lib/tmpfiles.d/prcbd.conf \
@@ -271,9 +279,9 @@ check "the daemon is not root" daemon_is_not_root
 check "the daemon ends and cleans up" stop_daemon
 check "installed once more" install "${programs[@]}"
 check "a compiler" inside apt-get -qq install -y --no-install-recommends gcc libc6-dev pkgconf
-check "apt installs libprcb-layout-dev" install libprcb-layout-dev
+check "apt installs libprcb-layout-dev" install libprcb-layout-dev libprcb-dev
 check "a reader of dumps compiles" build_dump_reader
-check "apt installs libprcb-dev" install libprcb-dev
+check "apt installs libprcb-nt-dev" install libprcb-nt-dev
 check "manual pages" manuals
 check "the examples compile" build_example
 check "request runs" says 'requests, tier (daemon|bpf|perf)' inside /tmp/request 20

@@ -4,27 +4,41 @@
 # ./dev deb, dist, html and roots: what is published, and fresh machines that try it. dev sources
 # this.
 
-# The Debian packages, from the files under version control as they are now: the source as
-# Debian wants it, the packages. Nothing is fetched but by apt.
-build_deb() { # [PROFILES]: of dpkg-buildpackage, with commas
-    local dir=$here/build-deb version stamp source
+# One of the source packages, and its binary packages: all of the tree is in it, and the folder of packaging/ in
+# place as debian/. What that lacks is packaging/debian's: the changelog, under its own name, and who wrote what.
+build_source() { # NAME FOLDER [PROFILES]: of dpkg-buildpackage, with commas
+    local dir=$here/build-deb name=$1 version=$version source file
+    source=$dir/$name-$version
+    ln -f "$dir/tree.tar.xz" "$dir/${name}_$version.orig.tar.xz"
+    mkdir "$source"
+    tar -C "$source" --strip-components=1 -xf "$dir/tree.tar.xz"
+    cp -r "$here/packaging/$2" "$source/debian"
+    for file in copyright source; do
+        if [[ ! -e $source/debian/$file ]]; then cp -r "$here/packaging/debian/$file" "$source/debian/"; fi
+    done
+    sed "s/^prcb (/$name (/" "$here/packaging/debian/changelog" >"$source/debian/changelog"
+    (cd "$source" && DEB_BUILD_OPTIONS="parallel=$jobs ${DEB_BUILD_OPTIONS:-}" \
+        dpkg-buildpackage -us -uc ${3:+-P"$3"})
+}
+
+# The Debian packages, from the files under version control as they are now. Nothing is fetched but by apt.
+build_deb() { # [PROFILES]
+    local dir=$here/build-deb version stamp
     version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p;T;q" "$here/meson.build")
     stamp=$(dpkg-parsechangelog -l "$here/packaging/debian/changelog" -S Timestamp)
-    source=$dir/prcb-$version
     rm -rf "$dir"
-    mkdir -p "$source"
-    tracked '*' | tar -C "$here" -cf - --exclude='packaging/debian*' -T - | tar -C "$source" -xf -
-    tar -C "$dir" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$stamp" \
-        -cJf "$dir/prcb_$version.orig.tar.xz" "prcb-$version"
-    cp -r "$here/packaging/debian" "$source/debian"
-    (cd "$source" && DEB_BUILD_OPTIONS="parallel=$jobs ${DEB_BUILD_OPTIONS:-}" \
-        dpkg-buildpackage -us -uc ${1:+-P"$1"})
+    mkdir "$dir"
+    tracked '*' | tar -C "$here" --exclude='packaging/debian*' --transform="s,^,prcb-$version/," \
+        --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$stamp" -cJf "$dir/tree.tar.xz" -T -
+    build_source prcb debian "${1:-}"
+    build_source prcb-windows debian-windows "${1:-}"
+    rm "$dir/tree.tar.xz"
     ls -l "$dir"/*.deb
 }
 
-# All of them, with their tests and lintian's opinion.
+# All of them, with lintian's opinion.
 build_deb_all() {
-    need "${packages_build[@]}" "${packages_test[@]}" "${packages_deb[@]}" "${packages_deb_test[@]}"
+    need "${packages_build[@]}" "${packages_deb[@]}" "${packages_deb_test[@]}"
     if [[ $(uname -m) == x86_64 ]]; then need "${packages_wine[@]}"; fi
     build_deb
     echo "== lintian"
@@ -33,13 +47,13 @@ build_deb_all() {
         --suppress-tags initial-upload-closes-no-bugs ./*.changes)
 }
 
-# deb [--all | --test]: builds the packages but prcb-wine, with what that needs alone; --all: all, with
-# tests; --test installs those that were built into a clean Debian.
+# deb [--all | --test]: builds the packages but prcb-wine, with what that needs alone; --all: all, and looks
+# at them; --test installs those that were built into a clean Debian.
 command_deb() {
     case ${1:-} in
     '')
         need "${packages_build[@]}" "${packages_deb[@]}"
-        build_deb nocheck,pkg.prcb.nowine
+        build_deb pkg.prcb.nowine
         ;;
     --all) build_deb_all ;;
     --test)

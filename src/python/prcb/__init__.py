@@ -58,7 +58,13 @@ else:
             raise AttributeError(f"module 'prcb' has no attribute '{name}'")
         import importlib
         module, attribute = _LATER[name]
-        value = getattr(importlib.import_module("." + module, __name__), attribute)
+        try:
+            value = getattr(importlib.import_module("." + module, __name__), attribute)
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{module}":
+                raise
+            raise ImportError(f"prcb.{name} is not in this build of prcb (Debian: python3-prcb-windows)",
+                              name=error.name) from None
         globals()[name] = value
         return value
 

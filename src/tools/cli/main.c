@@ -2,9 +2,11 @@
 #include "cli.h"
 #include "near.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -122,6 +124,25 @@ static int print_descriptions(const char *name)
     return CLI_OK;
 }
 
+#ifndef HAVE_WINDOWS
+/* Runs a command of the tree's other half, which is a program of its own. Returns where there is
+ * none. */
+static void run_windows(char **argv)
+{
+    static const char *const names[] = {"dump", "layout", "power"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(argv[1], names[i]))
+            continue;
+        execv(PRCB_BINDIR "/prcb-windows", argv);
+        exit(cli_usage_error(NULL,
+                             "%s is a command of prcb-windows, which is not installed (" PRCB_BINDIR
+                             "/prcb-windows: %s)",
+                             names[i], strerror(errno)));
+    }
+}
+#endif
+
 /* A standard descriptor that the caller closed would become the next file that is opened, a BPF
  * map for instance, and would be written to. It is held read-only, so that writes fail instead. */
 static void hold_standard_files(void)
@@ -161,5 +182,8 @@ int main(int argc, char **argv)
     command = find_command(name);
     if (command)
         return finish(command, command->run(command, argc - 1, argv + 1));
+#ifndef HAVE_WINDOWS
+    run_windows(argv);
+#endif
     return no_command(name);
 }
