@@ -75,6 +75,7 @@ class Manuals(unittest.TestCase):
         self.assertEqual(prcb("--version").split()[1], release)
         self.assertIn(f"version: '{release}'", read("meson.build"))
         self.assertTrue(read("packaging/debian/changelog").startswith(f"prcb ({release}-"))
+        self.assertRegex(read("packaging/rpm/prcb.spec"), rf"(?m)^Version: +{re.escape(release)}$")
 
     def test_pages_are_built(self):
         listed = set(re.findall(r"'([\w.-]+\.\d)'", read("man/meson.build")))

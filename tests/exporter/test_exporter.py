@@ -1319,6 +1319,8 @@ class Contained(Case):
         self.assertEqual(daemon["securityContext"]["capabilities"],
                          {"drop": ["ALL"], "add": ["BPF", "PERFMON"]})
         self.assertNotIn("add", exporter["securityContext"]["capabilities"])
+        self.assertRegex(daemon["image"], r"^prcb:\d+\.\d+\.\d+$") # tools/image.py's
+        self.assertEqual(daemon["image"], exporter["image"])
         volumes = {v["name"] for v in pod["volumes"]}
         for container in pod["containers"]:
             self.assertLessEqual({m["name"] for m in container["volumeMounts"]}, volumes)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The static prcb $1 in roots that have nothing for it: an empty one with /proc, /sys and /dev alone, one of
-# BusyBox, and the userland of Debian 11. Needs root; BusyBox and Debian 11 come from Debian's
+# BusyBox, and the userlands of Debian 11, 12 and 13. Needs root; BusyBox and Debian's come from its
 # archive, and are left out, with a word, where they cannot be had. Prints TAP; all that it makes goes.
 # shellcheck disable=SC2317 # the functions are called by name, through check
 set -u
@@ -82,10 +82,15 @@ busybox_root() {
         cp "$work"/unpacked/bin/busybox "$work/busybox/bin/" && chroot "$work/busybox" /bin/busybox --install -s /bin
 }
 
-# Its keys expire before it does, and no program of it is configured: what is tried are its files.
-debian_11_root() {
-    mmdebstrap --quiet --variant=extract --include=bash,coreutils,libc-bin,procps,util-linux \
-        --aptopt='Acquire::Check-Valid-Until "false"' bullseye "$work/debian11" "${PRCB_MIRROR_11:-http://deb.debian.org/debian}"
+# Keys of an old one expire before it does, and no program is configured: what is tried are its files. Where that is one
+# release's way and another's is not, folders of /usr are linked to.
+debian_root() { # SUITE FOLDER
+    local name
+    mmdebstrap --quiet --variant=extract --include=bash,coreutils,libc-bin,procps,util-linux,libtinfo6 \
+        --aptopt='Acquire::Check-Valid-Until "false"' "$1" "$2" "${PRCB_MIRROR:-http://deb.debian.org/debian}" || return
+    for name in bin lib lib64 sbin; do
+        if [[ ! -e $2/$name ]]; then ln -s "usr/$name" "$2/$name"; fi
+    done
 }
 
 sleep 1000 &
@@ -102,12 +107,14 @@ if busybox_root >"$work/log" 2>&1; then
 else
     skip "BusyBox" "Debian's busybox-static cannot be fetched: $(tail -n 1 "$work/log")"
 fi
-if debian_11_root >"$work/log" 2>&1; then
-    enter debian11
-    tries
-    check "debian11: stat of its shell" says 'SWITCHES' inside /prcb stat -- /bin/bash -c 'ls >/dev/null'
-else
-    skip "Debian 11" "it cannot be fetched: $(tail -n 1 "$work/log")"
-fi
+for suite in bullseye bookworm trixie; do
+    if debian_root "$suite" "$work/$suite" >"$work/log" 2>&1; then
+        enter "$suite"
+        tries
+        check "$suite: stat of its shell" says 'SWITCHES' inside /prcb stat -- /bin/bash -c 'ls >/dev/null'
+    else
+        skip "Debian $suite" "it cannot be fetched: $(tail -n 1 "$work/log")"
+    fi
+done
 echo "1..$number"
 exit "$failed"

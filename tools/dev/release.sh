@@ -68,6 +68,21 @@ command_deb() {
     esac
 }
 
+# RPM packages of the files under version control, by Debian's rpmbuild: the spec is linted, and built without a look
+# at dependencies, which have other names here.
+command_rpm() {
+    local version dir=$here/build-rpm
+    version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p;T;q" "$here/meson.build")
+    need "${packages_build[@]}" "${packages_deb[@]}" "${packages_rpm[@]}"
+    rpmlint -r "$here/packaging/rpm/prcb.rpmlintrc" "$here/packaging/rpm/prcb.spec"
+    rm -rf "$dir"
+    mkdir -p "$dir/SOURCES"
+    tracked '*' | tar -C "$here" --transform="s,^,prcb-$version/," -cJf "$dir/SOURCES/prcb-$version.tar.xz" -T -
+    rpmbuild --nodeps -ba --define "_topdir $dir" --define "_smp_mflags -j$jobs" --define "debug_package %{nil}" \
+        "$here/packaging/rpm/prcb.spec"
+    find "$dir/RPMS" "$dir/SRPMS" -name '*.rpm' -exec ls -l {} +
+}
+
 # The source tarball, which must build and pass its tests from itself, outside any checkout.
 command_dist() {
     local version dir=$here/build-dist tests=(--suite unit --suite layout --suite dump --suite docs)
@@ -181,6 +196,17 @@ command_static() {
     esac
 }
 
+# A container image of prcbd, the exporter and prcb, and what they are linked with, of a release build.
+command_image() { # [NAME:TAG]
+    local version
+    version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p;T;q" "$here/meson.build")
+    need "${packages_build[@]}" "${packages_deb[@]}" binutils
+    configure build-image "$(bpf_option)" --buildtype=release -Dexporter=enabled -Dman=disabled -Dtests=disabled \
+        -Dbench=false -Dexamples=false -Dwine=disabled -Dpython=disabled -Dpmda=disabled
+    compile build-image src/tools/cli/prcb src/services/daemon/prcbd src/services/exporter/prcb-exporter
+    "$here/tools/image.py" "$here/build-image" "$here/build-image/prcb-$version-image-$(uname -m).tar" "${1:-prcb:$version}"
+}
+
 # The manual pages as HTML, with links between them.
 command_html() {
     local dir=$here/build-html page name links=
@@ -204,8 +230,13 @@ command_html() {
     echo "$dir/index.html"
 }
 
-# roots [SUITE]...: README's commands and the check in fresh Debians, which are made for it.
+# roots [SUITE]...: README's commands and the check in fresh Debians, which are made for it; "static" is the static file
+# in the userlands of Debian 11, 12 and 13, in BusyBox's, and in an empty root.
 command_roots() {
+    if [[ ${1:-} == static ]]; then
+        command_static --test
+        return
+    fi
     need "${packages_roots[@]}"
     as_root "$here/tests/roots/roots.sh" "$here" "$@"
 }
