@@ -71,7 +71,7 @@ upgraded_while_it_is_used() {
     dpkg -i --force-downgrade /debs/older-prcbd.deb && systemctl restart prcbd.service || return 1
     setpriv --reuid=nobody --regid=nogroup --clear-groups prcb stat -j -- sleep 4 >/tmp/session.json &
     session=$!
-    waits_for pgrep -x sleep && dpkg -i /debs/prcbd_*.deb && systemctl restart prcbd.service && wait "$session"
+    waits_for sh -c 'grep -qsx sleep /proc/[0-9]*/comm' && dpkg -i /debs/prcbd_*.deb && systemctl restart prcbd.service && wait "$session"
     ended=$?
     cat /tmp/session.json
     [ "$ended" = 0 ] && dpkg-query -W prcbd | grep -v 0.0.9 && grep -q '"tier": *"daemon"' /tmp/session.json &&

@@ -202,7 +202,7 @@ command_image() { # [NAME:TAG]
     version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p;T;q" "$here/meson.build")
     need "${packages_build[@]}" "${packages_deb[@]}" binutils
     configure build-image "$(bpf_option)" --buildtype=release -Dexporter=enabled -Dman=disabled -Dtests=disabled \
-        -Dbench=false -Dexamples=false -Dwine=disabled -Dpython=disabled -Dpmda=disabled
+        -Dbench=false -Dexamples=false -Dwine=disabled -Dpython=disabled -Dpmda=disabled -Dpush=disabled
     compile build-image src/tools/cli/prcb src/services/daemon/prcbd src/services/exporter/prcb-exporter
     "$here/tools/image.py" "$here/build-image" "$here/build-image/prcb-$version-image-$(uname -m).tar" "${1:-prcb:$version}"
 }
