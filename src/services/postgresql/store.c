@@ -116,13 +116,16 @@ static int by_use(const void *left, const void *right)
     return a->use < b->use ? -1 : a->use > b->use;
 }
 
-/* The lock is held exclusively. */
+/* The lock is held exclusively: an error here would leave it locked for who handles it. */
 static void make_room(void)
 {
-    struct entry **all = palloc(sizeof(*all) * (Size)hash_get_num_entries(table)), *entry;
+    struct entry **all, *entry;
     HASH_SEQ_STATUS status;
     int count = 0, leave;
 
+    all = palloc_extended(sizeof(*all) * (Size)hash_get_num_entries(table), MCXT_ALLOC_NO_OOM);
+    if (!all)
+        return;
     hash_seq_init(&status, table);
     while ((entry = hash_seq_search(&status)) != NULL) {
         all[count++] = entry;
@@ -141,8 +144,10 @@ static struct entry *make(const struct store_key *key)
     struct entry *entry;
     bool found;
 
-    while (hash_get_num_entries(table) >= store_max)
+    if (hash_get_num_entries(table) >= store_max)
         make_room();
+    if (hash_get_num_entries(table) >= store_max)
+        return NULL;
     entry = hash_search(table, key, HASH_ENTER_NULL, &found);
     if (entry && !found) {
         SpinLockInit(&entry->mutex);
