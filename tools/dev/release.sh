@@ -17,13 +17,15 @@ build_source() { # NAME FOLDER [PROFILES]: of dpkg-buildpackage, with commas
         if [[ ! -e $source/debian/$file ]]; then cp -r "$here/packaging/debian/$file" "$source/debian/"; fi
     done
     sed "s/^prcb (/$name (/" "$here/packaging/debian/changelog" >"$source/debian/changelog"
+    # One package for each version of PostgreSQL that this Debian has.
+    if [[ -e $source/debian/control.in ]]; then (cd "$source" && pg_buildext updatecontrol); fi
     (cd "$source" && DEB_BUILD_OPTIONS="parallel=$jobs ${DEB_BUILD_OPTIONS:-}" \
         dpkg-buildpackage -us -uc ${3:+-P"$3"})
 }
 
 # The Debian packages, from the files under version control as they are now. Nothing is fetched but by apt.
-build_deb() { # [PROFILES]
-    local dir=$here/build-deb version stamp
+build_deb() { # [PROFILES [SOURCE]...]: source packages that are not always made
+    local dir=$here/build-deb version stamp more
     version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p;T;q" "$here/meson.build")
     stamp=$(dpkg-parsechangelog -l "$here/packaging/debian/changelog" -S Timestamp)
     rm -rf "$dir"
@@ -32,15 +34,18 @@ build_deb() { # [PROFILES]
         --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$stamp" -cJf "$dir/tree.tar.xz" -T -
     build_source prcb debian "${1:-}"
     build_source prcb-windows debian-windows "${1:-}"
+    for more in "${@:2}"; do
+        build_source "prcb-$more" "debian-$more" "$1"
+    done
     rm "$dir/tree.tar.xz"
     ls -l "$dir"/*.deb
 }
 
 # All of them, with lintian's opinion.
 build_deb_all() {
-    need "${packages_build[@]}" "${packages_deb[@]}" "${packages_deb_test[@]}"
+    need "${packages_build[@]}" "${packages_deb[@]}" "${packages_deb_test[@]}" postgresql-server-dev-all
     if [[ $(uname -m) == x86_64 ]]; then need "${packages_wine[@]}"; fi
-    build_deb
+    build_deb "" postgresql
     echo "== lintian"
     # It closes no request for a package, for it goes to no archive.
     (cd "$here/build-deb" && lintian --allow-root --fail-on error --info \
