@@ -243,7 +243,7 @@ class File(Recording):
         self.record("-g", "--", SHARES, "0.2")
         with open(os.path.join(SOURCE, "docs/record-file.md"), encoding="utf-8") as file:
             queries = re.findall(r"```sql\n(.*?)```", file.read(), re.S)
-        self.assertEqual(len(queries), 5)
+        self.assertEqual(len(queries), 6)
         self.assertEqual(self.query(queries[0])[0][0], "burn_half")
         names = [row[1] for row in self.query(queries[1])]
         self.assertTrue(names)

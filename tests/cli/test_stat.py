@@ -399,8 +399,8 @@ class Json(Case):
                                 timeout=TIMEOUT)
         document = json.loads(result.stdout.decode("utf-8"))
         self.assertEqual(document["threads"][0]["comm"], '\ufffd\x1b[2J"\ufffd')
-        table = subprocess.run([PRCB, "stat", "--", *python(code)], stdout=subprocess.PIPE,
-                               timeout=TIMEOUT).stdout
+        table = subprocess.run([PRCB, "stat", "--", *python(code)], stderr=subprocess.PIPE,
+                               timeout=TIMEOUT).stderr
         self.assertNotIn(b"\x1b", table)
         self.assertIn(b'??[2J"?', table)
 

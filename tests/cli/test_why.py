@@ -1297,7 +1297,7 @@ wait()
         self.assertEqual(sum(who["ns"] for who in total["by_whom"]["ready_behind"]),
                          total["ready_ns"])
         text = subprocess.run([PRCB, "stat", "--by-whom", "--", "sleep", "0.3"], capture_output=True,
-                              text=True, timeout=60).stdout
+                              text=True, timeout=60).stderr
         self.assertRegex(text, r"(?m)^  sleep +woken by  ")
 
     def law(self, row):
@@ -1314,7 +1314,7 @@ wait()
         result = subprocess.run([PRCB, "stat", "--by-whom", *options, "--", sys.executable, "-c",
                                  command], capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout
+        return result.stdout if {"-j", "-x,", "--ndjson"} & set(options) else result.stderr  # the table is beside the command's output
 
     def test_stat_rows(self):
         for option, rows in (("--per-thread", "threads"), ("--per-process", "processes"),
@@ -1355,7 +1355,7 @@ wait()
         if re.fullmatch(locks, most["cause"]):
             self.assertRegex(text, rf"(?m)^  (?:{locks}) +released by  ")
         text = subprocess.run([PRCB, "stat", "--owners", "--tier", "perf", "--", "true"],
-                              capture_output=True, text=True, timeout=60).stdout
+                              capture_output=True, text=True, timeout=60).stderr
         self.assertIn("wakers and preemptors are unknown: the perf tier", text)
 
     def test_stat_intervals(self):
@@ -1392,7 +1392,7 @@ wait()
         result = subprocess.run([PRCB, "stat", "--by-whom", "--tier", "perf", "--", "sleep", "0.1"],
                                 capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("wakers and preemptors are unknown: the perf tier keeps no edges", result.stdout)
+        self.assertIn("wakers and preemptors are unknown: the perf tier keeps no edges", result.stderr)
 
 
 # Threads that take mutexes of the C library: two across each other, two that wait for a holder that sleeps, one that
