@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ struct sockets {
 
 static uint64_t netns_of(pid_t pid, const char *process)
 {
-    char path[64], link[64] = "";
+    char path[NAME_MAX + 16], link[64] = "";
     uint64_t ret = 0;
 
     snprintf(path, sizeof(path), "/proc/%s/ns/net", process);

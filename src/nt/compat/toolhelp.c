@@ -232,7 +232,7 @@ static BOOL next_process_w(HANDLE handle, LPPROCESSENTRY32W to, BOOL is_first)
 
 static BOOL next_thread(HANDLE handle, LPTHREADENTRY32 to, BOOL is_first)
 {
-    struct task t;
+    struct task t = {0};
 
     if (!next_row(handle, to->dwSize, sizeof(*to), is_first, TRUE, NULL, &t))
         return FALSE;
