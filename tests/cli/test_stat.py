@@ -846,7 +846,7 @@ class Status(Case):
             begin = time.monotonic()
             result = run(*args, stdout=writer)
             os.close(writer)
-            self.assertEqual(result.stderr, "", args)
+            self.assertNotIn("ipe", result.stderr, args)  # notes of a lesser tier may come before
             self.assertEqual(result.returncode, 128 + signal.SIGPIPE, args)
             self.assertLess(time.monotonic() - begin, 40, "stops when nobody reads")
         reader, writer = os.pipe()

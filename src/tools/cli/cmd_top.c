@@ -236,7 +236,7 @@ static int open_all(struct top_run *run, struct prcb_error *err)
     if (!result && run->whom && !run->perf) {
         run->ui.details.whom = top_run_whom_pieces;
         run->ui.details.ctx = run;
-    } else if (run->whom) {
+    } else if (run->perf) {
         run->ui.details.whom_lacks = "the perf tier records no wakers";
     }
     return result;

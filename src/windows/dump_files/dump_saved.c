@@ -159,7 +159,9 @@ static int open_folder(bool makes, char **ret_path, struct prcb_error *err)
         free(path);
     else
         *ret_path = path;
-    return fd;
+    /* Where a user may not look they have saved nothing: a home of somebody else's, as sudo leaves
+     * it. */
+    return fd == -EACCES && !makes ? -ENOENT : fd;
 }
 
 /* ---- writing ---- */
