@@ -60,7 +60,7 @@ def run(prcb, scene):
         done = subprocess.run(["bash", "-c", SHELL + f'source "{HERE}/{scene}.sh"'], cwd=folder, check=False, text=True,
                               stdout=subprocess.PIPE, errors="replace",
                               env={**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "COLUMNS": "110",
-                                   "TREE": str(HERE.parents[1]), "BUILD": str(prcb.parents[2])})
+                                   "TREE": str(HERE.parents[1]), "BUILD": str(prcb.parents[3])})
     if done.returncode:
         raise SystemExit(f"pages.py: {scene}.sh ended with status {done.returncode}")
     parts = {}

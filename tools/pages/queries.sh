@@ -7,7 +7,7 @@ cat >server.py <<'END'
 import os, signal, sys
 sys.path.insert(0, os.environ["TREE"] + "/tests/postgresql")
 from server import Prcbd, Server, versions, wait_for
-build = os.path.dirname(os.environ["BUILD"])
+build = os.environ["BUILD"]
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 daemon = Prcbd(build + "/src/services/daemon/prcbd")
 assert daemon.start(), daemon.said()
