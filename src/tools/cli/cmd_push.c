@@ -87,7 +87,7 @@ static int take_name(struct cli_parser *parser, void *target)
 #define AT(member) .at = offsetof(struct options, member)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
-    {0, "to", "URL", "the receiver, http://HOST:PORT; a path replaces the usual one",
+    {0, "to", "URL", "the receiver, http://HOST:PORT or https://HOST; a path replaces the usual one",
      .kind = CLI_TEXT, AT(url), .what = "the URL is empty"},
     {0, "as", "FORM", "otlp, pyroscope or parca-pprof", .take = take_as, AT(form),
      .choices = "otlp pyroscope parca-pprof"},
