@@ -12,6 +12,7 @@
 #define MODULES_MOST   65536        /* blocks of a thread */
 #define STATIC_MOST    (1ull << 20) /* offsets of variables that need no block; code lies above */
 #define RELOCATED_MOST (1u << 20)
+#define SECTIONS_MOST  16 /* of a kind; linkers make two */
 
 #if defined(__x86_64__)
 enum { DESC = R_X86_64_TLSDESC, MODULE = R_X86_64_DTPMOD64, OFFSET = R_X86_64_TPOFF64 };
@@ -95,8 +96,9 @@ static size_t find_symbol(const struct file *f, GElf_Word type, GElf_Sym *ret)
     for (size_t i = 1; i < count && i <= INT32_MAX; i++) {
         const char *name;
 
-        if (!gelf_getsym(data, (int)i, ret) || ret->st_shndx == SHN_UNDEF ||
-            GELF_ST_TYPE(ret->st_info) != STT_TLS)
+        if (!gelf_getsym(data, (int)i, ret))
+            break;
+        if (ret->st_shndx == SHN_UNDEF || GELF_ST_TYPE(ret->st_info) != STT_TLS)
             continue;
         name = elf_strptr(f->elf, head.sh_link, ret->st_name);
         if (name && !strcmp(name, NAME))
@@ -130,14 +132,15 @@ static bool relocates(const GElf_Rela *row, size_t number, uint64_t value)
 static bool find_relocation(const struct file *f, size_t number, uint64_t value,
                             struct span_place *ret)
 {
+    size_t sections = 0, looked = 0;
     Elf_Scn *section = NULL;
     GElf_Shdr head;
 
-    while ((section = next_of(f->elf, section, SHT_RELA, &head))) {
+    while (sections++ < SECTIONS_MOST && (section = next_of(f->elf, section, SHT_RELA, &head))) {
         Elf_Data *data = elf_getdata(section, NULL);
         size_t count = count_of(data, &head);
 
-        for (size_t i = 0; i < count && i < RELOCATED_MOST; i++) {
+        for (size_t i = 0; i < count && looked++ < RELOCATED_MOST; i++) {
             GElf_Rela row;
             uint32_t type;
 

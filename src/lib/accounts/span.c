@@ -96,7 +96,7 @@ int prcb_span_end(struct prcb_span *span, struct prcb_account *ret)
     prcb_span_publish(outer ? &span->outer : NULL);
     if (!result && ret) {
         prcb_account_sub(&now, &span->begin, &now);
-        sized_hand_out(&now, sizeof(now), ret);
+        result = sized_hand_out(&now, sizeof(now), ret);
     }
     return result;
 }

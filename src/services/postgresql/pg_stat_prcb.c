@@ -180,7 +180,12 @@ static void run(QueryDesc *query, ScanDirection direction, uint64 count ONCE_PAR
 {
     struct running *r = running_of(query);
     struct stretch s = {.known = false};
+    bool nested = level && store_there() && !IsParallelWorker();
+    struct store_leader outer = {.tracked = false};
 
+    /* Workers of the query around this one may start when this has ended. */
+    if (nested)
+        outer = *store_mine();
     lead(query, r);
     if (r)
         begin(&s);
@@ -195,6 +200,8 @@ static void run(QueryDesc *query, ScanDirection direction, uint64 count ONCE_PAR
     PG_CATCH();
     {
         level--;
+        if (nested)
+            *store_mine() = outer;
         if (r && r->query == query) {
             end(&s, &r->sums);
             flush_failed(r);
@@ -203,6 +210,8 @@ static void run(QueryDesc *query, ScanDirection direction, uint64 count ONCE_PAR
     }
     PG_END_TRY();
     level--;
+    if (nested)
+        *store_mine() = outer;
     if (r && r->query == query)
         end(&s, &r->sums);
 }

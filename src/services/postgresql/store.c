@@ -192,6 +192,10 @@ void store_add(const struct store_key *key, const struct store_sums *more)
     struct store_key k = clean(key);
     struct entry *entry;
 
+    /* While an error is handled the locks of what failed are still held: store_walk's may be one.
+     */
+    if (LWLockHeldByMe(shared->lock))
+        return;
     LWLockAcquire(shared->lock, LW_SHARED);
     entry = hash_search(table, &k, HASH_FIND, NULL);
     if (!entry) {

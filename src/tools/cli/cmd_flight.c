@@ -159,12 +159,18 @@ static int ask(const struct flight *f)
     result = whole_name(f->folder, path, sizeof(path));
     if (result)
         return cli_error(f->command, "-o %s: %s", f->folder, strerror(-result));
+    if (fd < 0)
+        return cli_error(f->command, "socket: %s", strerror(errno));
+    /* Connected before it has a name: nobody else's answer is taken. */
+    if (connect(fd, (struct sockaddr *)&to, sizeof(to)))
+        return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user",
+                         to.sun_path, strerror(errno));
     /* Bound to a name that the kernel chooses: that of who gets the answer. */
-    if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own.sun_family)))
+    if (bind(fd, (struct sockaddr *)&own, sizeof(own.sun_family)))
         return cli_error(f->command, "socket: %s", strerror(errno));
     snprintf(message, sizeof(message), "%" PRIu64 "\n%s\n%s", f->last_ns, path,
              f->reason ? f->reason : "prcb flight save");
-    if (sendto(fd, message, strlen(message), 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+    if (send(fd, message, strlen(message), 0) < 0)
         return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user",
                          to.sun_path, strerror(errno));
     for (int i = 0; poll(&wait, 1, 1000) != 1; i++) {
@@ -188,11 +194,18 @@ static int ask(const struct flight *f)
 
 /* ---- files ---- */
 
-/* Keeps the newest files within both bounds; there may be one more soon. */
-static void remove_oldest(const struct flight *f, size_t more)
+/* In a folder that others may write to, what they have there counts for nothing and stays. */
+static bool is_own(const char *path, struct stat *ret)
+{
+    return !lstat(path, ret) && S_ISREG(ret->st_mode) && ret->st_uid == geteuid();
+}
+
+/* Keeps the newest files within both bounds, and the last one whatever its name is. */
+static void remove_oldest(const struct flight *f)
 {
     char pattern[4096];
     uint64_t bytes = 0, most = f->keep_megabytes << 20;
+    size_t count = 0;
     glob_t found;
 
     snprintf(pattern, sizeof(pattern), "%s/flight-*.db", f->folder);
@@ -200,12 +213,13 @@ static void remove_oldest(const struct flight *f, size_t more)
         return;
     for (size_t i = found.gl_pathc; i-- > 0;) { /* by name, which is by time */
         struct stat about;
-        bool is_newest = i + 1 == found.gl_pathc && !more;
+        bool is_newest = !strcmp(found.gl_pathv[i], f->last_path);
 
-        if (lstat(found.gl_pathv[i], &about) || !S_ISREG(about.st_mode))
+        if (!is_own(found.gl_pathv[i], &about))
             continue;
+        count++;
         bytes += (uint64_t)about.st_size;
-        if (!is_newest && (found.gl_pathc - i + more > f->keep || (most && bytes > most)))
+        if (!is_newest && (count > f->keep || (most && bytes > most)))
             unlink(found.gl_pathv[i]);
     }
     globfree(&found);
@@ -220,8 +234,12 @@ static void remove_parts(const struct flight *f)
     snprintf(pattern, sizeof(pattern), "%s/flight-*.db" MOMENT_PART "*", f->folder);
     if (glob(pattern, 0, NULL, &found))
         return;
-    for (size_t i = 0; i < found.gl_pathc; i++)
-        unlink(found.gl_pathv[i]);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct stat about;
+
+        if (is_own(found.gl_pathv[i], &about))
+            unlink(found.gl_pathv[i]);
+    }
     globfree(&found);
 }
 
@@ -247,18 +265,16 @@ static int save(struct flight *f, const struct moment_reason *reason, const char
     char shown[256];
     int result;
 
-    if (!*path) {
+    if (!*path)
         name_file(f, f->last_path, sizeof(f->last_path));
-        remove_oldest(f, 1);
-    } else {
+    else
         snprintf(f->last_path, sizeof(f->last_path), "%s", path);
-    }
     how.path = f->last_path;
     result = moment_write(f->session, &how, &moment, err);
     f->last_saved = now_ns(); /* one that failed, too: a full disk stays so for a while */
     if (result)
         return result;
-    remove_oldest(f, 0);
+    remove_oldest(f);
     text_copy(TEXT_ESCAPES, reason->text, shown, sizeof(shown));
     cli_warn(f->command, "%s: %" PRIu64 " switches of %.1f s in %s", shown, moment.switches,
              (double)(moment.to_ns - moment.from_ns) / 1e9, f->last_path);
@@ -344,7 +360,7 @@ static char obey(struct flight *f, bool named, char *question, char *ret, size_t
     } else {
         *path++ = *reason++ = '\0';
         snprintf(why.text, sizeof(why.text), "%s", reason);
-        last_ns = last_ns && last_ns < 1000 * NS_PER_S ? last_ns : f->last_ns;
+        last_ns = named && last_ns && last_ns < 1000 * NS_PER_S ? last_ns : f->last_ns;
         saved = !save(f, &why, path, last_ns, &err);
         if (!saved)
             cli_warn(f->command, "not saved: %s; the switches are kept", err.text);
@@ -397,6 +413,7 @@ static int listen_at(struct flight *f)
 {
     struct sockaddr_un address = address_of(f);
     int one = 1, result = 0;
+    struct stat about;
     mode_t before;
 
     f->listening = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -405,7 +422,7 @@ static int listen_at(struct flight *f)
     /* One that nobody listens at any more is left by a keeper that was killed. */
     if (!connect(f->listening, (struct sockaddr *)&address, sizeof(address)))
         return cli_error(f->command, "%s: prcb flight runs already", address.sun_path);
-    if (errno == ECONNREFUSED)
+    if (errno == ECONNREFUSED && !lstat(address.sun_path, &about) && S_ISSOCK(about.st_mode))
         unlink(address.sun_path);
     before = umask(f->open ? 0111 : 0177);
     if (setsockopt(f->listening, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) ||
@@ -578,8 +595,8 @@ const struct cli_command cmd_flight = {
         "prcb report: prcb flight save asks for it, SIGUSR1, a program (prcb_flight_save), or a\n"
         "rule (--on). Each file says why it was kept.",
     .options = option_rows,
-    .examples = "  prcb flight -o /var/tmp --on 'ready>20ms' --on 'futex>100ms,comm=worker*'\n"
+    .examples = "  prcb flight -o /var/log --on 'ready>20ms' --on 'futex>100ms,comm=worker*'\n"
                 "  prcb flight save --last 5 --reason 'slow page'\n"
-                "  prcb report /var/tmp/flight-20261127T221504.120Z.db\n",
+                "  prcb report /var/log/flight-20261127T221504.120Z.db\n",
     .run = run_flight,
 };

@@ -215,11 +215,18 @@ static int start_sender(struct run *run, struct prcb_error *err)
 /* Lets it send what it has, and ends. */
 static int end_sender(struct run *run)
 {
+    struct pollfd from = {.fd = run->from, .events = POLLIN};
+    char ignored[256];
     int status = 0;
 
     if (run->to >= 0)
         close(run->to);
     run->to = -1;
+    /* What it gives up at the end is said by it: a full pipe would keep it from ending. */
+    while (
+        run->from >= 0 &&
+        (poll(&from, 1, -1) < 0 ? errno == EINTR : read(run->from, ignored, sizeof(ignored)) > 0))
+        ;
     if (run->sender)
         waitpid(run->sender, &status, 0);
     run->sender = 0;
@@ -306,7 +313,6 @@ static const char *gap_note(struct run *run, char *ret, size_t size)
     write_time(run->gap_until_ns, until);
     snprintf(ret, size, "a gap: %" PRIu64 " profiles between %s and %s are missing", run->gaps,
              from, until);
-    run->gaps = 0;
     return ret;
 }
 
@@ -422,6 +428,8 @@ static int push_once(struct run *run, uint64_t end)
     run->failing = false;
     say_tier(run, &measured);
     run->stop = measured.signalled;
+    if (measured.wait.bytes || measured.run.bytes)
+        run->gaps = 0; /* the note is in them */
     result = send_both(run, &measured);
     free(measured.wait.bytes);
     free(measured.run.bytes);

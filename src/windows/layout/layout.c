@@ -226,6 +226,7 @@ static size_t index_text(const struct prcb_layout_field *f, uint32_t i, char *bu
  * else it fills them in. */
 struct leaf_pass {
     struct prcb_layout *l;
+    size_t most; /* with more there is an error: they need not be counted */
     size_t count;
     size_t bytes;
 };
@@ -263,7 +264,9 @@ static void add_leaves(struct leaf_pass *pass)
     for (size_t m = 0; m < pass->l->member_count; m++) {
         const struct prcb_layout_field *member = &pass->l->members[m];
 
-        for (uint32_t i = 0; member->kind != PRCB_LAYOUT_INLINE && i < member->count; i++) {
+        for (uint32_t i = 0;
+             member->kind != PRCB_LAYOUT_INLINE && i < member->count && pass->count <= pass->most;
+             i++) {
             if (member->kind != PRCB_LAYOUT_NESTED)
                 add_leaf(pass, member, i, NULL);
             else
@@ -275,7 +278,7 @@ static void add_leaves(struct leaf_pass *pass)
 
 static int build_leaves(struct prcb_layout *l, size_t most, struct prcb_error *err)
 {
-    struct leaf_pass pass = {.l = l};
+    struct leaf_pass pass = {.l = l, .most = most};
     struct prcb_layout_field *leaves;
 
     add_leaves(&pass);
