@@ -1278,8 +1278,8 @@ wait()
         pids = ast.literal_eval(text.splitlines()[0])
         for one, other in ("parent", "child"), ("child", "parent"):
             row = re.search(rf"(?m)^\S+ \({pids[one]}\), .*\n(?:.+\n)*?.*  futex .*stack known for ([\d.]+) % of it\n"
-                            rf"(?: {{9,}}\S.*\n)*? {{16}}(?:(\w+) by  \S+ \({pids[other]}\) \d+ %"
-                            rf"|held by +\d+ %  \S+ \({pids[other]}\))", text)
+                            rf"(?: {{9,}}\S.*\n| +under .*\n)*? {{16}}(?:(\w+) by  \S+ \({pids[other]}\) \d+ %"
+                            rf"|(?:held by|       ) +\d+ %  \S+ \({pids[other]}\))", text)
             self.assertTrue(row, text)
             # Where nine tenths of it are known to be for mutexes; on a busy machine looks may come too late for that.
             # A holder that was seen is told in its place.
