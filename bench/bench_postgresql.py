@@ -14,8 +14,9 @@ import statistics
 import subprocess
 import sys
 
-sys.path.insert(0, "@TESTS@")
-from server import Prcbd, Server, versions  # noqa: E402
+sys.path[:0] = ["@TESTS@/postgresql", "@TESTS@/daemon"]
+from wire import Daemon  # noqa: E402
+from server import Server, versions  # noqa: E402
 
 BUILD = "@BUILD@"
 
@@ -36,10 +37,8 @@ def main(seconds="3", rounds="5"):
     programs = versions()
     if not programs:
         sys.exit("bench postgresql: no PostgreSQL with pg_config --pgxs is installed")
-    daemon = Prcbd(BUILD + "/src/services/daemon/prcbd") if os.geteuid() == 0 else None
-    if daemon and not daemon.start():
-        sys.exit("bench postgresql: prcbd: " + daemon.said())
-    sockets = {"pg_stat_prcb, prcbd": daemon.folder + "/socket"} if daemon else {}
+    daemon = Daemon(BUILD + "/src/services/daemon/prcbd") if os.geteuid() == 0 else None
+    sockets = {"pg_stat_prcb, prcbd": daemon.socket} if daemon else {}
     servers = {}
     for name, preload in (("alone", []), *((name, None) for name in (*sockets, "pg_stat_prcb, perf tier")),
                           ("pg_stat_kcache", ["pg_stat_kcache"]), ("pg_wait_sampling", ["pg_wait_sampling"])):

@@ -132,37 +132,3 @@ class Server:
         for command in script.replace("MODULE_PATHNAME", self.library).split(";\n"):
             if command.strip():
                 self.psql(command)
-
-
-class Prcbd:
-    """A daemon of root's that serves whoever comes."""
-
-    def __init__(self, program):
-        self.program = program
-        self.folder = tempfile.mkdtemp(prefix="prcbd-")
-        os.chmod(self.folder, 0o755)
-        with open(self.folder + "/prcbd.conf", "w") as file:
-            file.write("socket = %s/socket\npin_directory = /sys/fs/bpf/prcbd-%d\nuser =\nallow_unprivileged_bpf = yes\n"
-                       % (self.folder, os.getpid()))
-        self.process = None
-
-    def start(self):
-        with open(self.folder + "/log", "ab") as log:
-            self.process = subprocess.Popen([self.program, "--config", self.folder + "/prcbd.conf"], stdout=log, stderr=log)
-        wait_for(lambda: os.path.exists(self.folder + "/socket") or self.process.poll() is not None, "prcbd")
-        return self.process.poll() is None
-
-    def said(self):
-        with open(self.folder + "/log") as file:
-            return file.read()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        os.unlink(self.folder + "/socket")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(30)
-        subprocess.run([self.program, "--config", self.folder + "/prcbd.conf", "--cleanup"], check=False, capture_output=True)
-        subprocess.run(["rm", "-rf", self.folder], check=True)

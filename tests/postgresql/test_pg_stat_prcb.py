@@ -10,8 +10,11 @@ import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from server import Prcbd, Server, versions, wait_for  # noqa: E402
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../daemon")]
+from case import needs  # noqa: E402
+from server import Server, versions, wait_for  # noqa: E402
+from wire import Daemon as Prcbd  # noqa: E402
 
 LIBRARY = os.environ["PRCB_LIBRARY"]
 PKG_CONFIG = os.environ["PRCB_PKG_CONFIG"]
@@ -205,13 +208,11 @@ class Perf(Common):
 class Daemon(Common):
     @classmethod
     def setUpClass(cls):
-        if os.geteuid() or not PRCBD:
-            raise unittest.SkipTest("needs root and eBPF: it starts prcbd")
+        if needs() or not PRCBD:
+            raise unittest.SkipTest(needs() or "this build has no prcbd")
         cls.daemon = Prcbd(PRCBD)
         cls.addClassCleanup(cls.daemon.stop)
-        if not cls.daemon.start():
-            raise unittest.SkipTest("prcbd: " + cls.daemon.said().strip())
-        cls.environment = {"PRCB_SOCKET": cls.daemon.folder + "/socket"}
+        cls.environment = {"PRCB_SOCKET": cls.daemon.socket}
         super().setUpClass()
 
     def setUp(self):

@@ -5,14 +5,14 @@
 # workers.
 cat >server.py <<'END'
 import os, signal, sys
-sys.path.insert(0, os.environ["TREE"] + "/tests/postgresql")
-from server import Prcbd, Server, versions, wait_for
+sys.path[:0] = [os.environ["TREE"] + "/tests/" + name for name in ("postgresql", "daemon")]
+from server import Server, versions, wait_for
+from wire import Daemon
 build = os.environ["BUILD"]
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-daemon = Prcbd(build + "/src/services/daemon/prcbd")
-assert daemon.start(), daemon.said()
+daemon = Daemon(build + "/src/services/daemon/prcbd")
 server = Server(versions()[-1], build + "/src/lib", build + "/meson-uninstalled",
-                {"PRCB_SOCKET": daemon.folder + "/socket"})
+                {"PRCB_SOCKET": daemon.socket})
 try:
     server.start()
     server.create_extension()

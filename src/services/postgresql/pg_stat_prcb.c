@@ -153,6 +153,18 @@ static void lead(const QueryDesc *query, const struct running *r)
         *store_mine() = (struct store_leader){r ? r->key : (struct store_key){0}, r != NULL};
 }
 
+/* Whether the row is still the query's: one that it ran may have taken it. */
+static bool is_of(const struct running *r, const QueryDesc *query)
+{
+    return r && r->query == query;
+}
+
+static void stop(struct running *r, const QueryDesc *query, const struct stretch *s)
+{
+    if (is_of(r, query))
+        end(s, &r->sums);
+}
+
 /* ---- the executor --------------------------------------------------------------- */
 
 /* Whatever another query left behind at this address is not this one's. */
@@ -202,18 +214,16 @@ static void run(QueryDesc *query, ScanDirection direction, uint64 count ONCE_PAR
         level--;
         if (nested)
             *store_mine() = outer;
-        if (r && r->query == query) {
-            end(&s, &r->sums);
+        stop(r, query, &s);
+        if (is_of(r, query))
             flush_failed(r);
-        }
         PG_RE_THROW();
     }
     PG_END_TRY();
     level--;
     if (nested)
         *store_mine() = outer;
-    if (r && r->query == query)
-        end(&s, &r->sums);
+    stop(r, query, &s);
 }
 
 /* There is something to finish: triggers, or parts of the query that change tables. */
@@ -240,16 +250,14 @@ static void finish(QueryDesc *query)
     PG_CATCH();
     {
         level--;
-        if (r && r->query == query) {
-            end(&s, &r->sums);
+        stop(r, query, &s);
+        if (is_of(r, query))
             flush_failed(r);
-        }
         PG_RE_THROW();
     }
     PG_END_TRY();
     level--;
-    if (r && r->query == query)
-        end(&s, &r->sums);
+    stop(r, query, &s);
 }
 
 static void end_query(QueryDesc *query)

@@ -148,6 +148,12 @@ static int whole_name(const char *name, char *ret, size_t size)
     return (size_t)snprintf(ret, size, "%s/%s", here, name) < size ? 0 : -ENAMETOOLONG;
 }
 
+static int not_asked(const struct flight *f, const struct sockaddr_un *to)
+{
+    return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user",
+                     to->sun_path, strerror(errno));
+}
+
 static int ask(const struct flight *f)
 {
     struct sockaddr_un to = address_of(f), own = {.sun_family = AF_UNIX};
@@ -163,16 +169,14 @@ static int ask(const struct flight *f)
         return cli_error(f->command, "socket: %s", strerror(errno));
     /* Connected before it has a name: nobody else's answer is taken. */
     if (connect(fd, (struct sockaddr *)&to, sizeof(to)))
-        return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user",
-                         to.sun_path, strerror(errno));
+        return not_asked(f, &to);
     /* Bound to a name that the kernel chooses: that of who gets the answer. */
     if (bind(fd, (struct sockaddr *)&own, sizeof(own.sun_family)))
         return cli_error(f->command, "socket: %s", strerror(errno));
     snprintf(message, sizeof(message), "%" PRIu64 "\n%s\n%s", f->last_ns, path,
              f->reason ? f->reason : "prcb flight save");
     if (send(fd, message, strlen(message), 0) < 0)
-        return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user",
-                         to.sun_path, strerror(errno));
+        return not_asked(f, &to);
     for (int i = 0; poll(&wait, 1, 1000) != 1; i++) {
         if (i == ANSWER_S)
             return cli_error(f->command, "prcb flight did not answer for %d s", ANSWER_S);
@@ -194,6 +198,15 @@ static int ask(const struct flight *f)
 
 /* ---- files ---- */
 
+/* Finds the folder's files, by name. end: of their names. False: there are none. */
+static bool find_files(const struct flight *f, const char *end, glob_t *ret)
+{
+    char pattern[4096];
+
+    snprintf(pattern, sizeof(pattern), "%s/flight-*.db%s", f->folder, end);
+    return !glob(pattern, 0, NULL, ret);
+}
+
 /* In a folder that others may write to, what they have there counts for nothing and stays. */
 static bool is_own(const char *path, struct stat *ret)
 {
@@ -203,13 +216,11 @@ static bool is_own(const char *path, struct stat *ret)
 /* Keeps the newest files within both bounds, and the last one whatever its name is. */
 static void remove_oldest(const struct flight *f)
 {
-    char pattern[4096];
     uint64_t bytes = 0, most = f->keep_megabytes << 20;
     size_t count = 0;
     glob_t found;
 
-    snprintf(pattern, sizeof(pattern), "%s/flight-*.db", f->folder);
-    if (glob(pattern, 0, NULL, &found))
+    if (!find_files(f, "", &found))
         return;
     for (size_t i = found.gl_pathc; i-- > 0;) { /* by name, which is by time */
         struct stat about;
@@ -228,11 +239,9 @@ static void remove_oldest(const struct flight *f)
 /* What an earlier one was in the middle of. */
 static void remove_parts(const struct flight *f)
 {
-    char pattern[4096];
     glob_t found;
 
-    snprintf(pattern, sizeof(pattern), "%s/flight-*.db" MOMENT_PART "*", f->folder);
-    if (glob(pattern, 0, NULL, &found))
+    if (!find_files(f, MOMENT_PART "*", &found))
         return;
     for (size_t i = 0; i < found.gl_pathc; i++) {
         struct stat about;
