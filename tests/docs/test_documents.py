@@ -93,7 +93,7 @@ class Manuals(unittest.TestCase):
             wanted = number.upper().replace("0X", "0x")
             section = power if "LEVEL" in number else next(
                 part for part in system if wanted in part.split("\n")[0])
-            item = re.search(rf"(?m)^\*[^\n]*\*?{member}\*[^\n]*\n((?:\t.*\n)+)", section)
+            item = re.search(rf"(?m)^\*[^\n]*\b{member}\*.*\n(?:\*.*\n)*((?:\t.*\n)+)", section)
             with self.subTest(member=f"{number} {member}"):
                 self.assertTrue(item, "not in the page")
                 if kind == "LACKS":

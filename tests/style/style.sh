@@ -65,5 +65,6 @@ else
 fi
 check "every file names its licence" licence_named
 check "no blanks at line ends" no_trailing_blanks
+check "lines of documents have at most 100 columns" tests/style/columns.py
 check "arrays grow, and are sorted, by base/array.h" arrays_grow_in_one_place
 exit "$failed"

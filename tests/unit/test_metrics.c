@@ -763,10 +763,10 @@ static void write_document(FILE *out)
     fputs(
         "# Metrics\n\n"
         "The metrics of `prcb export` and `prcb-exporter`. [fleet.md](fleet.md) describes how to "
-        "use them. The test\n`unit-metrics` makes this page from "
-        "`src/analysis/metrics/families.def`. Names "
-        "are those of Prometheus: counters end\nin `_total`. Times are seconds with nine digits. A "
-        "figure that a machine does not have is absent.\n",
+        "use "
+        "them.\nThe test `unit-metrics` makes this page from `src/analysis/metrics/families.def`. "
+        "Names are those of\nPrometheus: counters end in `_total`. Times are seconds with nine "
+        "digits. A figure that a machine\ndoes not have is absent.\n",
         out);
     for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
         fprintf(out, "\n## %s\n\n| Name | Type | Labels | What it is |\n|---|---|---|---|\n",
