@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-/* PRCB_FLIGHT_SOCKET in the environment names another. */
+/* Root's. A user's own is prcb-flight.socket in $XDG_RUNTIME_DIR, and is asked first.
+ * PRCB_FLIGHT_SOCKET in the environment names another in place of both. */
 #define PRCB_FLIGHT_SOCKET "/run/prcb-flight.socket"
 
 /* Asks for a file and does not wait for it: a few microseconds, whatever happens, for who has just

@@ -19,6 +19,10 @@ import unittest
 from cpu_cgroup import CpuCgroup
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "daemon"))
+import wire  # pylint: disable=wrong-import-position
+
+PRCBD = os.environ.get("PRCBD")
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(SOURCE, "build/src/tools/cli/prcb"))
 LIBRARY = os.environ.get("PRCB_LIBRARY") or os.path.join(SOURCE, "build/src/lib/libprcb.so")
@@ -274,6 +278,7 @@ class Flight(unittest.TestCase):
                             (("--on", "nothing>1ms", "-o", "."), "cause"),
                             (("--on", "ready>1", "-o", "."), "time"),
                             (("--on", "ready>1ms,tid=1", "-o", "."), "condition"),
+                            (("--tier", "perf", "-o", "."), "switches"),
                             ((), "-o FOLDER"), (("go",), "save")):
             result = prcb("flight", *args)
             self.assertEqual(result.returncode, 2, result)
@@ -281,6 +286,121 @@ class Flight(unittest.TestCase):
         result = prcb("flight", "-o", self.folder)
         self.assertEqual(result.returncode, 1)
         self.assertIn("runs already", result.stderr)
+        result = prcb("flight", "-o", self.folder, env=os.environ | {"PRCB_FLIGHT_SOCKET": "/" + "x" * 107})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("too long", result.stderr)
+
+    def test_folders_that_others_may_write(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o1777)
+            self.assertIn("every user may write", prcb("flight", "-o", folder).stderr)
+            if os.geteuid() == 0:
+                os.chmod(folder, 0o755)
+                os.chown(folder, wire.NOBODY, wire.NOBODY)
+                self.assertIn("another user's", prcb("flight", "-o", folder).stderr)
+        self.assertIn("Not a directory", prcb("flight", "-o", "/dev/null").stderr)
+
+
+def until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@unittest.skipIf(os.geteuid(), "needs other users")
+class Others(unittest.TestCase):
+    """Who asks is another user than who keeps, and who keeps is not root."""
+
+    def setUp(self):
+        os.environ.pop("PRCB_FLIGHT_SOCKET", None)
+        self.place = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.place)
+        os.chmod(self.place, 0o755)
+        # A folder's name is none of a pattern.
+        self.folder = os.path.join(self.place, "files *[a]")
+        self.socket = os.path.join(self.place, "socket")
+        os.mkdir(self.folder)
+
+    def keep(self, *args, **options):
+        # pylint: disable-next=consider-using-with
+        keeper = subprocess.Popen([PRCB, "flight", "-o", self.folder, "--size", "4", *args], stderr=subprocess.PIPE,
+                                  text=True, **options)
+        self.addCleanup(keeper.stderr.close)
+        self.addCleanup(keeper.wait)
+        self.addCleanup(keeper.kill)
+        line = keeper.stderr.readline()
+        if "eBPF" in line or "not permitted" in line:
+            self.skipTest(line)
+        self.assertIn("keeping the last switches", line)
+        return keeper, line
+
+    def asked(self, asks=False):
+        return sorted(name for name in os.listdir(self.folder) if name.endswith("-asked.db") == asks)
+
+    def test_strangers_take_nothing_from_the_others(self):
+        keeper, _ = self.keep("--open", "--rest", "1000", "--keep", "2", "--socket", self.socket, "--last", "1")
+        old = "flight-20200101T000000.000Z"
+        for name in (old + ".db", old + "-asked.db"):
+            with open(os.path.join(self.folder, name), "w", encoding="ascii"):
+                pass
+        stranger = {"user": wire.NOBODY, "group": wire.NOBODY, "extra_groups": [], "cwd": "/"}
+        save = ("flight", "save", "--socket", self.socket)
+        self.assertEqual(prcb(*save, **stranger).returncode, 0)
+        # The stranger's older file went, and not the other's, which is as old.
+        self.assertEqual((self.asked(), len(self.asked(True))), ([old + ".db"], 1))
+        self.assertNotIn(old + "-asked.db", self.asked(True))
+        self.assertIn("one file in 1000 s", prcb(*save, **stranger).stderr)
+        # A minute's rest of the stranger's is none of a signal's, and of one's own neither.
+        keeper.send_signal(signal.SIGUSR1)
+        until(lambda: len(self.asked()) == 2)
+        until(lambda: not self.asked(True))
+        self.assertIn("one file in 1000 s", prcb(*save).stderr)
+        self.assertIn("one file in 1000 s", prcb(*save, **stranger).stderr)
+
+    @unittest.skipUnless(PRCBD, "built without prcbd")
+    def test_a_user_through_prcbd(self):
+        try:
+            daemon = wire.Daemon(PRCBD)
+        except RuntimeError as error:
+            self.skipTest(str(error))
+        self.addCleanup(daemon.stop)
+        for path in (self.place, self.folder):
+            os.chown(path, wire.NOBODY, wire.NOBODY)
+        user = {"user": wire.NOBODY, "group": wire.NOBODY, "extra_groups": [],
+                "env": os.environ | {"PRCB_SOCKET": daemon.socket, "XDG_RUNTIME_DIR": self.place}}
+        sleeper = os.fork()
+        if not sleeper:
+            wire.become(wire.NOBODY, wire.NOBODY)
+            while True:
+                time.sleep(0.01)
+        self.addCleanup(os.waitpid, sleeper, 0)
+        self.addCleanup(os.kill, sleeper, signal.SIGKILL)
+        keeper, line = self.keep(**user)
+        self.assertIn("of your own processes", line)
+        self.assertTrue(os.path.exists(os.path.join(self.place, "prcb-flight.socket")))
+        began = time.monotonic()
+        until(lambda: time.monotonic() > began + 0.1)
+        result = prcb("flight", "save", **user)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with sqlite3.connect("file:" + result.stdout.strip().replace("[", "%5b") + "?immutable=1", uri=True) as db:
+            facts = dict(db.execute("SELECT * FROM facts"))
+            count, = db.execute("SELECT count(*) FROM switches s JOIN threads t ON t.id = s.old_thread "
+                                "WHERE t.tid = ? AND s.cause = 'sleep'", (sleeper,)).fetchone()
+        # Nothing is claimed of the time before it began, ten seconds ago.
+        self.assertLess(int(facts["end_ns"]) - int(facts["start_ns"]), (time.monotonic() - began + 5) * 1e9)
+        self.assertEqual(facts["scope"], "processes")
+        self.assertGreater(count, 5)
+        # A program of the user's finds it, too: it asks the user's own, and then the machine's.
+        library = ctypes.CDLL(LIBRARY)
+        os.environ["XDG_RUNTIME_DIR"] = self.place
+        self.addCleanup(os.environ.pop, "XDG_RUNTIME_DIR")
+        self.assertEqual(wire.as_user(wire.NOBODY, library.prcb_flight_save, b"by program", None), 0)
+        keeper.send_signal(signal.SIGINT)
+        self.assertEqual(keeper.wait(60), 0)
+        self.assertFalse(os.path.exists(os.path.join(self.place, "prcb-flight.socket")))
+        result = prcb("flight", "save", **user)
+        self.assertIn("/run/prcb-flight.socket", result.stderr)
 
 
 if __name__ == "__main__":

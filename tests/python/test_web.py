@@ -224,6 +224,16 @@ class Middleware(unittest.TestCase):
             with self.assertRaises(BlockingIOError):
                 keeper.recv(1)
 
+    def test_where_the_flight_recorder_is(self):
+        # pylint: disable=protected-access
+        run = {"PRCB_FLIGHT_SOCKET": "", "XDG_RUNTIME_DIR": "/run/x"}
+        with mock.patch.dict(os.environ, run), mock.patch("os.geteuid", return_value=7):
+            self.assertEqual(prcb.flight._addresses(), ["/run/x/prcb-flight.socket", prcb.flight.SOCKET])
+            os.environ["XDG_RUNTIME_DIR"] = "relative"
+            self.assertEqual(prcb.flight._addresses(), ["/run/user/7/prcb-flight.socket", prcb.flight.SOCKET])
+        with mock.patch.dict(os.environ, run), mock.patch("os.geteuid", return_value=0):
+            self.assertEqual(prcb.flight._addresses(), [prcb.flight.SOCKET])
+
     def test_an_application_that_raises(self):
         def application(environ, start_response):
             raise KeyError("mine")

@@ -93,6 +93,8 @@ static int take_all(struct making *m, struct prcb *session, struct prcb_error *e
     m->moment.to_ns = now_ns();
     m->moment.from_ns =
         m->moment.to_ns - (m->options->last_ns < m->moment.to_ns ? m->options->last_ns : 0);
+    if (m->moment.from_ns < m->options->began_ns)
+        m->moment.from_ns = m->options->began_ns;
     result = prcb_session_switches_rewind(session, err);
     if (result)
         return result;

@@ -27,9 +27,10 @@ struct moment_reason {
 };
 
 struct moment_options {
-    const char *path; /* of the file, which is there once it is whole, in place of any other */
-    uint64_t last_ns; /* how far back */
-    bool all;         /* the session's threads are all there are */
+    const char *path;  /* of the file, which is there once it is whole, in place of any other */
+    uint64_t last_ns;  /* how far back */
+    uint64_t began_ns; /* CLOCK_MONOTONIC: but not before this, when the session began */
+    bool all;          /* the session's threads are all there are */
     struct moment_reason reason;
 };
 

@@ -7,8 +7,6 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +17,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <prcb/flight.h>
@@ -28,12 +25,14 @@
 
 #include "array.h"
 #include "error.h"
+#include "flight_address.h"
 #include "now.h"
 #include "stat_options.h"
 #include "stat_targets.h"
 #include "text.h"
 
 #ifdef HAVE_RECORD
+#include "flight_files.h"
 #include "flight_rules.h"
 #include "moment.h"
 #endif
@@ -64,9 +63,14 @@ struct flight {
     struct prcb *session;
     struct stat_wait wait;
     int listening, signals;
-    uint64_t last_saved, last_released;
+    bool all;       /* threads there are; else those named, or this user's */
+    uint64_t began; /* before that nothing was kept */
+    uint64_t last_released;
+    /* The last file that a rule, a signal, this user or root asked for, and [1] the last that
+     * another user did: strangers do not take the time between files from the others. */
+    uint64_t last_saved[2];
     char last_path[4096];
-    uint64_t suppressed; /* that met a rule too soon after the last file */
+    uint64_t suppressed; /* that came too soon after the last file */
     /* A trigger that waits for what comes after it; due_ns 0: none. */
     uint64_t due_ns;
     struct moment_reason due;
@@ -98,7 +102,8 @@ static int take_word(struct cli_parser *parser, void *target)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
     STAT_TARGET_ROWS(offsetof(struct flight, targets), "keep the switches of", "keep the switches of the threads"),
-    {'a', "all", NULL, "keep the switches of all threads (default)", AT(targets.all)},
+    {'a', "all", NULL, "keep the switches of all threads (default, with prcbd\nof the user's own where it allows no more)",
+     AT(targets.all)},
     {'o', "output", "PATH", "keep files in this folder; with save: write to this file", .kind = CLI_TEXT,
      AT(folder), .what = "the name is empty"},
     {0, "size", "MB", "memory for the switches, in megabytes (default 64)", .kind = CLI_NUMBER, AT(megabytes),
@@ -112,26 +117,21 @@ static const struct cli_option option_rows[] = {
     {0, "keep-size", "MB", "and as many of them as have MB megabytes together", .kind = CLI_NUMBER,
      AT(keep_megabytes), .min = 1, .max = 1u << 30},
     {0, "reason", "TEXT", "with save: what the file shall say why it was kept", .kind = CLI_TEXT, AT(reason), .max = 100},
-    {0, "socket", "PATH", "where prcb flight is asked (default " PRCB_FLIGHT_SOCKET ")", .kind = CLI_TEXT,
-     AT(socket), .max = 100, .what = "the name is empty"},
+    {0, "socket", "PATH", "where prcb flight is asked (default " PRCB_FLIGHT_SOCKET ",\n"
+                          "without root $XDG_RUNTIME_DIR/prcb-flight.socket)",
+     .kind = CLI_TEXT, AT(socket), .max = 100, .what = "the name is empty"},
     {0, "open", NULL, "let every user ask for a file, which only this one may read", AT(open)},
     STAT_MAX_THREADS_ROW(offsetof(struct flight, targets)),
-    STAT_TIER_ROW(offsetof(struct flight, targets)),
+    {0, "tier", "TIER", "use this source of figures and no other: daemon or bpf", .take = cli_take_tier, AT(targets.tier)},
     STAT_VERBOSE_ROW(offsetof(struct flight, targets)),
     {0},
 };
 /* clang-format on */
 
-static struct sockaddr_un address_of(const struct flight *f)
+/* Where to listen, and where to ask: in this order. 0: too long a name. */
+static size_t addresses_of(const struct flight *f, struct sockaddr_un ret[FLIGHT_ADDRESSES])
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *own = getenv("PRCB_FLIGHT_SOCKET");
-
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s",
-             f->socket     ? f->socket
-             : own && *own ? own
-                           : PRCB_FLIGHT_SOCKET);
-    return address;
+    return f->socket ? flight_address(&ret[0], "%s", f->socket) : flight_addresses(ret);
 }
 
 /* ---- prcb flight save ---- */
@@ -148,15 +148,23 @@ static int whole_name(const char *name, char *ret, size_t size)
     return (size_t)snprintf(ret, size, "%s/%s", here, name) < size ? 0 : -ENAMETOOLONG;
 }
 
-static int not_asked(const struct flight *f, const struct sockaddr_un *to)
+/* Connects before the socket has a name: nobody else's answer is taken. */
+static int reach(const struct flight *f, int fd, struct sockaddr_un *ret)
 {
-    return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user",
-                     to->sun_path, strerror(errno));
+    struct sockaddr_un to[FLIGHT_ADDRESSES];
+    size_t count = addresses_of(f, to);
+
+    for (size_t i = 0; i < count; i++) {
+        *ret = to[i];
+        if (!connect(fd, (struct sockaddr *)ret, sizeof(*ret)))
+            return 0;
+    }
+    return count ? -errno : -ENAMETOOLONG;
 }
 
 static int ask(const struct flight *f)
 {
-    struct sockaddr_un to = address_of(f), own = {.sun_family = AF_UNIX};
+    struct sockaddr_un to = {0}, own = {.sun_family = AF_UNIX};
     char message[MESSAGE_MAX], path[MESSAGE_MAX - 256];
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), result;
     struct pollfd wait = {.fd = fd, .events = POLLIN};
@@ -167,16 +175,15 @@ static int ask(const struct flight *f)
         return cli_error(f->command, "-o %s: %s", f->folder, strerror(-result));
     if (fd < 0)
         return cli_error(f->command, "socket: %s", strerror(errno));
-    /* Connected before it has a name: nobody else's answer is taken. */
-    if (connect(fd, (struct sockaddr *)&to, sizeof(to)))
-        return not_asked(f, &to);
+    result = reach(f, fd, &to);
     /* Bound to a name that the kernel chooses: that of who gets the answer. */
-    if (bind(fd, (struct sockaddr *)&own, sizeof(own.sun_family)))
+    if (!result && bind(fd, (struct sockaddr *)&own, sizeof(own.sun_family)))
         return cli_error(f->command, "socket: %s", strerror(errno));
     snprintf(message, sizeof(message), "%" PRIu64 "\n%s\n%s", f->last_ns, path,
              f->reason ? f->reason : "prcb flight save");
-    if (send(fd, message, strlen(message), 0) < 0)
-        return not_asked(f, &to);
+    if (result || send(fd, message, strlen(message), 0) < 0)
+        return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user",
+                         to.sun_path, strerror(result ? -result : errno));
     for (int i = 0; poll(&wait, 1, 1000) != 1; i++) {
         if (i == ANSWER_S)
             return cli_error(f->command, "prcb flight did not answer for %d s", ANSWER_S);
@@ -198,106 +205,42 @@ static int ask(const struct flight *f)
 
 /* ---- files ---- */
 
-/* Finds the folder's files, by name. end: of their names. False: there are none. */
-static bool find_files(const struct flight *f, const char *end, glob_t *ret)
-{
-    char pattern[4096];
-
-    snprintf(pattern, sizeof(pattern), "%s/flight-*.db%s", f->folder, end);
-    return !glob(pattern, 0, NULL, ret);
-}
-
-/* In a folder that others may write to, what they have there counts for nothing and stays. */
-static bool is_own(const char *path, struct stat *ret)
-{
-    return !lstat(path, ret) && S_ISREG(ret->st_mode) && ret->st_uid == geteuid();
-}
-
-/* Keeps the newest files within both bounds, and the last one whatever its name is. */
-static void remove_oldest(const struct flight *f)
-{
-    uint64_t bytes = 0, most = f->keep_megabytes << 20;
-    size_t count = 0;
-    glob_t found;
-
-    if (!find_files(f, "", &found))
-        return;
-    for (size_t i = found.gl_pathc; i-- > 0;) { /* by name, which is by time */
-        struct stat about;
-        bool is_newest = !strcmp(found.gl_pathv[i], f->last_path);
-
-        if (!is_own(found.gl_pathv[i], &about))
-            continue;
-        count++;
-        bytes += (uint64_t)about.st_size;
-        if (!is_newest && (count > f->keep || (most && bytes > most)))
-            unlink(found.gl_pathv[i]);
-    }
-    globfree(&found);
-}
-
-/* What an earlier one was in the middle of. */
-static void remove_parts(const struct flight *f)
-{
-    glob_t found;
-
-    if (!find_files(f, MOMENT_PART "*", &found))
-        return;
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        struct stat about;
-
-        if (is_own(found.gl_pathv[i], &about))
-            unlink(found.gl_pathv[i]);
-    }
-    globfree(&found);
-}
-
-static void name_file(const struct flight *f, char *ret, size_t size)
-{
-    struct timespec now;
-    struct tm parts;
-    char text[32];
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
-    strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &parts);
-    snprintf(ret, size, "%s/flight-%s.%03ldZ.db", f->folder, text, now.tv_nsec / 1000000);
-}
-
-/* path "": one of the folder's. */
-static int save(struct flight *f, const struct moment_reason *reason, const char *path,
+/* path "": one of the folder's. asked: by another user. */
+static int save(struct flight *f, const struct moment_reason *reason, bool asked, const char *path,
                 uint64_t last_ns, struct prcb_error *err)
 {
-    struct moment_options how = {
-        .path = path, .last_ns = last_ns, .all = f->targets.all, .reason = *reason};
+    struct moment_options how = {.path = f->last_path,
+                                 .last_ns = last_ns,
+                                 .began_ns = f->began,
+                                 .all = f->all,
+                                 .reason = *reason};
     struct moment moment;
     char shown[256];
     int result;
 
     if (!*path)
-        name_file(f, f->last_path, sizeof(f->last_path));
+        flight_file_name(f->folder, asked, f->last_path, sizeof(f->last_path));
     else
         snprintf(f->last_path, sizeof(f->last_path), "%s", path);
-    how.path = f->last_path;
     result = moment_write(f->session, &how, &moment, err);
-    f->last_saved = now_ns(); /* one that failed, too: a full disk stays so for a while */
+    f->last_saved[asked] = now_ns(); /* one that failed, too: a full disk stays so for a while */
     if (result)
         return result;
-    remove_oldest(f);
+    flight_remove_oldest(f->folder, f->last_path, f->keep, f->keep_megabytes << 20);
     text_copy(TEXT_ESCAPES, reason->text, shown, sizeof(shown));
     cli_warn(f->command, "%s: %" PRIu64 " switches of %.1f s in %s", shown, moment.switches,
              (double)(moment.to_ns - moment.from_ns) / 1e9, f->last_path);
     if (f->suppressed)
         cli_warn(f->command,
-                 "%" PRIu64 " more met a rule within %.0f s of a file: they have none of their own",
+                 "%" PRIu64 " more came within %.0f s of a file: they have none of their own",
                  f->suppressed, (double)f->rest_ns / 1e9);
     f->suppressed = 0;
     return 0;
 }
 
-static bool is_too_soon(const struct flight *f, uint64_t now)
+static bool is_too_soon(const struct flight *f, bool asked, uint64_t now)
 {
-    return f->last_saved && now < f->last_saved + f->rest_ns;
+    return f->last_saved[asked] && now < f->last_saved[asked] + f->rest_ns;
 }
 
 /* ---- triggers ---- */
@@ -306,7 +249,7 @@ static void pull(struct flight *f, const struct moment_reason *reason)
 {
     uint64_t now = now_ns();
 
-    if (f->due_ns || is_too_soon(f, now)) {
+    if (f->due_ns || is_too_soon(f, false, now)) {
         f->suppressed++;
         return;
     }
@@ -362,15 +305,15 @@ static char obey(struct flight *f, bool named, char *question, char *ret, size_t
         prcb_fail(&err, -EINVAL, "that is no question");
     } else if (path[1] != '\n' && !named) {
         prcb_fail(&err, -EPERM, "only the user of prcb flight may name the file");
-    } else if (is_too_soon(f, why.time_ns)) {
-        f->suppressed++;
+    } else if (is_too_soon(f, !named, why.time_ns)) {
+        f->suppressed += named;
         prcb_fail(&err, -EAGAIN, "there is one file in %.0f s at most; the last is %.1f s old",
-                  (double)f->rest_ns / 1e9, (double)(why.time_ns - f->last_saved) / 1e9);
+                  (double)f->rest_ns / 1e9, (double)(why.time_ns - f->last_saved[!named]) / 1e9);
     } else {
         *path++ = *reason++ = '\0';
         snprintf(why.text, sizeof(why.text), "%s", reason);
         last_ns = named && last_ns && last_ns < 1000 * NS_PER_S ? last_ns : f->last_ns;
-        saved = !save(f, &why, path, last_ns, &err);
+        saved = !save(f, &why, !named, path, last_ns, &err);
         if (!saved)
             cli_warn(f->command, "not saved: %s; the switches are kept", err.text);
     }
@@ -420,11 +363,14 @@ static bool take_signal(struct flight *f)
 
 static int listen_at(struct flight *f)
 {
-    struct sockaddr_un address = address_of(f);
+    struct sockaddr_un found[FLIGHT_ADDRESSES], address;
     int one = 1, result = 0;
     struct stat about;
     mode_t before;
 
+    if (!addresses_of(f, found))
+        return cli_error(f->command, "the path of the socket is too long");
+    address = found[0];
     f->listening = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (f->listening < 0)
         return cli_error(f->command, "socket: %s", strerror(errno));
@@ -465,6 +411,7 @@ static int open_session(struct flight *f, struct prcb_error *err)
         .max_threads = (uint32_t)f->targets.max_threads,
         .switch_bytes = (size_t)f->megabytes << 20,
     };
+    bool own = false;
     int result = 0;
 
     if (how.tier != PRCB_TIER_DAEMON)
@@ -478,7 +425,13 @@ static int open_session(struct flight *f, struct prcb_error *err)
     }
     if (!result)
         result = prcb_session_switches_rewind(f->session, err);
-    return result ? result : stat_targets_profile(f->session, &f->targets, &f->wait, err);
+    if (!result && f->targets.all)
+        result = stat_targets_profile(f->session, &f->targets, &f->wait, err);
+    else if (!result)
+        result = stat_targets_profile_visible(f->session, &f->targets, &f->wait, &own, err);
+    f->all = !own && !stat_options_have_targets(&f->targets);
+    f->began = now_ns();
+    return result;
 }
 
 static void work(struct flight *f)
@@ -490,7 +443,7 @@ static void work(struct flight *f)
         cli_warn(f->command, "the switches cannot be read: %s", err.text);
     if (f->due_ns && now >= f->due_ns) {
         f->due_ns = 0;
-        if (save(f, &f->due, "", f->last_ns + AFTER_NS, &err))
+        if (save(f, &f->due, false, "", f->last_ns + AFTER_NS, &err))
             cli_warn(f->command, "not saved: %s; the switches are kept", err.text);
     }
     if (now >= f->last_released + RELEASE_NS) {
@@ -522,9 +475,13 @@ static void keep(struct flight *f)
 
 static int run_keeper(struct flight *f)
 {
+    struct sockaddr_un address[FLIGHT_ADDRESSES];
     struct prcb_error err;
+    const char *unfit;
     int status;
 
+    if (f->targets.tier == PRCB_TIER_PERF)
+        return cli_usage_error(f->command, "--tier perf: it keeps no switches");
     for (size_t i = 0; i < f->rule_count; i++) {
         const char *wrong = flight_rule_parse(f->rule_texts[i], &f->rules[i]);
 
@@ -533,27 +490,29 @@ static int run_keeper(struct flight *f)
     }
     if (!f->folder)
         return cli_usage_error(f->command, "-o FOLDER is missing: where files are kept");
-    if (access(f->folder, W_OK | X_OK))
-        return cli_error(f->command, "%s: %s", f->folder, strerror(errno));
-    f->targets.all = !stat_options_have_targets(&f->targets);
+    unfit = flight_folder_unfit(f->folder);
+    if (unfit)
+        return cli_error(f->command, "%s: %s", f->folder, unfit);
     f->wait = (struct stat_wait){.pipe = -1, .child_fd = -1};
     status = listen_at(f);
     if (status == CLI_OK)
         status = listen_for_signals(f);
     if (status != CLI_OK)
         return status;
-    remove_parts(f);
+    flight_remove_parts(f->folder);
     if (open_session(f, &err)) {
         status = cli_error(f->command, "%s", err.text);
     } else {
-        cli_warn(f->command, "keeping the last switches; `prcb flight save` writes them to %s",
+        cli_warn(f->command, "keeping the last switches%s; `prcb flight save` writes them to %s",
+                 f->all || stat_options_have_targets(&f->targets) ? "" : " of your own processes",
                  f->folder);
         keep(f);
     }
     if (f->targets.verbose)
         cli_write_load_log(prcb_load_log());
     prcb_close(f->session);
-    unlink(address_of(f).sun_path);
+    if (addresses_of(f, address))
+        unlink(address[0].sun_path);
     return status;
 }
 
