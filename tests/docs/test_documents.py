@@ -262,7 +262,7 @@ class Processors(unittest.TestCase):
     def test_every_figure_is_defined(self):
         page = read("docs/processors.md")
         names = {row["name"] for row in figures("processor") if row["shown"] != "NEITHER"}
-        power = read("src/tools/cli/cmd_power.c")
+        power = read("src/reports/power/power_report.c")
         names |= set(re.findall(r'(?m)^    \{(?:"[^"]+"|NULL), "(\w+)", (?:\w+, power_\w+|ROW.*)\}',
                                 power))
         names |= set(re.findall(r"(?m)^    \{.*ROW\((\w+)\)\}", power))
