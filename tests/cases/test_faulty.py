@@ -82,6 +82,8 @@ class Faulty(House):
                                       rf"nap\(\) \S+, called by build_report\(\) {at('nap(40);')}",
             self.faulty("deadlock")[0]: rf"^Deadlock: .* waits for (savings|checking) in transfer\(\) {at('lock(to); /* waits */')}, .* held by ",
             self.faulty("storage", "data")[0]: r"waits for data to reach storage: \S+/data \(.*in save_order\(\)",
+            self.faulty("relay")[0]: rf"^\d+ % of the waiting is for renderer \(\d+\), which sleeps in nap\(\) \S+, "
+                                     rf"called by fetch_rates\(\) {at('nap(30);')}",
             names: rf"waits for a name server's answer: 127\.0\.0\.1:{port} in find_customer\(\)",
         }
         if shutil.which("node"):

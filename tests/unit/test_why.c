@@ -96,11 +96,128 @@ static void test_object_of_a_futex_by_its_stack(void **state)
     assert_true(wait.over && wait.had_stack);
 }
 
+/* ---- what waits lead to ---- */
+
+#define LOOK_NS 1000000
+#define LOOKS   4
+enum { CLIENT = 10, SERVER = 11 };
+
+static int no_stack(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
+{
+    ret->kind = PRCB_STACK_BLOCKED;
+    ret->id = (uint32_t)a->tid;
+    return 0;
+}
+
+static int edges_of(void *ctx, uint64_t key, prcb_edge_fn fn, void *fn_ctx)
+{
+    const struct prcb_edge *edge = ctx;
+
+    return key == CLIENT ? fn(edge, fn_ctx) : 0;
+}
+
+/* The client waits for a pipe until the last look but one; the server sleeps all the time. */
+static void look(struct why *w, pid_t tid, int number)
+{
+    uint32_t cause = tid == CLIENT ? PRCB_CAUSE_PIPE : PRCB_CAUSE_SLEEP;
+    bool over = tid == CLIENT && number == LOOKS;
+    struct prcb_account a = {
+        .size = sizeof(a),
+        .present = PRCB_HAS_OPEN | PRCB_HAS_WAITS,
+        .flags = over ? PRCB_ACCOUNT_RUNNING : 0,
+        .key = (uint64_t)tid,
+        .tid = tid,
+        .pid = CLIENT,
+        .switches = 1 + over,
+        .open = {.cause = over ? PRCB_CAUSE_NONE : cause, .ns = over ? 0 : number * LOOK_NS},
+        .wait_ns = over ? LOOKS * LOOK_NS : 0,
+    };
+
+    strcpy(a.comm, tid == CLIENT ? "client" : "server");
+    a.waits[cause].count = 1;
+    a.waits[cause].ns = a.wait_ns;
+    assert_int_equal(why_account(w, &a, 7 + (uint64_t)number * LOOK_NS), 0);
+}
+
+static void take_looks(const struct prcb_edge *edge, struct why_report *ret, struct why **ret_why)
+{
+    const struct why_source source = {.read = no_stack, .edges = edges_of, .ctx = (void *)edge};
+    struct why *w;
+
+    assert_int_equal(why_open(&source, &w), 0);
+    assert_int_equal(why_paths_open(w), 0);
+    for (int i = 1; i <= LOOKS; i++) {
+        look(w, CLIENT, i);
+        look(w, SERVER, i);
+    }
+    assert_int_equal(why_report_make(w, ret), 0);
+    *ret_why = w;
+}
+
+static const struct why_path *path_by(const struct why_report *report, pid_t tid)
+{
+    for (size_t i = 0; i < report->processes[0].path_count; i++) {
+        if (report->processes[0].paths[i].tid == tid)
+            return &report->processes[0].paths[i];
+    }
+    return NULL;
+}
+
+/* All of the client's wait is the server's sleep, which the server's own is as well. */
+static void test_a_wait_leads_to_who_ended_it(void **state)
+{
+    const struct prcb_edge edge = {.kind = PRCB_EDGE_WOKEN_BY,
+                                   .cause = PRCB_CAUSE_PIPE,
+                                   .by = PRCB_BY_THREAD,
+                                   .tid = SERVER,
+                                   .pid = CLIENT,
+                                   .count = 1,
+                                   .ns = LOOKS * LOOK_NS};
+    struct why_report report;
+    const struct why_path *path;
+    struct why *w;
+
+    take_looks(&edge, &report, &w);
+    assert_int_equal(report.processes[0].path_count, 1);
+    path = path_by(&report, SERVER);
+    assert_non_null(path);
+    assert_int_equal(path->state, WHY_WAITS);
+    assert_int_equal(path->part.cause, PRCB_CAUSE_SLEEP);
+    assert_int_equal(path->others_ns, LOOKS * LOOK_NS);
+    assert_int_equal(path->ns, 2 * LOOKS * LOOK_NS);
+    assert_int_equal(report.processes[0].path_ns, path->ns);
+    why_report_deinit(&report);
+    why_close(w);
+}
+
+/* An edge that is shorter than the wait was did not end it: the client's wait leads to nobody. */
+static void test_an_edge_that_is_too_short_proves_nothing(void **state)
+{
+    const struct prcb_edge edge = {.kind = PRCB_EDGE_WOKEN_BY,
+                                   .cause = PRCB_CAUSE_PIPE,
+                                   .by = PRCB_BY_THREAD,
+                                   .tid = SERVER,
+                                   .pid = CLIENT,
+                                   .count = 1,
+                                   .ns = LOOK_NS};
+    struct why_report report;
+    struct why *w;
+
+    take_looks(&edge, &report, &w);
+    assert_non_null(path_by(&report, CLIENT));
+    assert_int_equal(path_by(&report, CLIENT)->ns, LOOKS * LOOK_NS);
+    assert_int_equal(path_by(&report, SERVER)->others_ns, 0);
+    why_report_deinit(&report);
+    why_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_object_before_stack),
         cmocka_unit_test(test_object_of_a_futex_by_its_stack),
+        cmocka_unit_test(test_a_wait_leads_to_who_ended_it),
+        cmocka_unit_test(test_an_edge_that_is_too_short_proves_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2016
 # SPDX-License-Identifier: BSD-2-Clause
-# Twelve programs with a fault each that nobody sees from outside (tests/cases/faulty), and what prcb why says first.
+# Programs with a fault each that nobody sees from outside (tests/cases/faulty), and what prcb why says first.
 source="$TREE/tests/cases/faulty"
 cc -O1 -g -D_GNU_SOURCE -o faulty "$source/faulty.c" -pthread -lresolv
 cp "$source"/faulty.* .
 javac -d . "$source/Faulty.java"
 GO111MODULE=off GOCACHE=$PWD/cache go build -o catalog "$source/faulty.go"
-for name in orders bank journal crm pricing reports; do cp faulty $name; done
+for name in orders shop bank journal crm pricing reports; do cp faulty $name; done
 head -c 48000000 /dev/urandom >big
 sync big
 dd if=big iflag=nocache count=0 status=none
@@ -30,6 +30,8 @@ part whole
 lines=" " asked ./orders convoy
 part deadlock
 asked ./bank deadlock
+part relay
+asked ./shop relay
 part fsync
 asked ./journal storage data
 part dns

@@ -36,6 +36,7 @@ struct process {
     size_t doing_count, doing_room;
     struct thread *threads_here; /* those whose accounts are there */
     struct process *next;        /* of all */
+    size_t number;               /* its place in the report that is made */
     /* Whether the process is frozen, and when that was asked (why_account's now); 0: not yet. */
     uint64_t frozen_asked;
     bool frozen;
@@ -61,6 +62,7 @@ struct thread {
     struct span_row *span, *span_last;
     uint64_t span_of;
     const struct cell *span_cell;
+    size_t path;                          /* its number in paths, from 1; 0: it has none yet */
     struct thread *sibling, **sibling_at; /* of its process; where the one before points to it */
 };
 
@@ -85,10 +87,14 @@ struct why {
     struct early *early;
     size_t early_count;
     struct spans *spans; /* NULL: nobody asks */
+    struct paths *paths; /* the same */
 };
 
 /* Whether the account shows a wait that goes on. */
 bool why_is_wait(const struct prcb_account *a);
+
+/* Whether it idles by design. */
+bool why_is_idle(const struct why_part *part);
 
 /* Adds an account's figures, the open stretch included. */
 void why_add_figures(struct process *to, const struct prcb_account *a);
@@ -98,6 +104,13 @@ void spans_met(struct why *w, struct thread *thread, const struct prcb_account *
                const struct prcb_stack *stack);
 int spans_take(struct why *w, struct thread *thread, const struct prcb_account *a);
 void spans_close(struct spans *s);
+
+/* paths.c: a look is about to replace thread->last, or the account goes back. */
+int paths_take(struct why *w, struct thread *thread, const struct prcb_account *a, uint64_t now);
+void paths_released(struct why *w, struct thread *thread);
+/* Sets the paths of processes, of which the report has those at the same places. */
+int paths_make(struct why *w, struct why_report *report);
+void paths_close(struct paths *p);
 
 /* Adds to the time of the thread's wait, and of what its holder does meanwhile. */
 static inline void why_give(struct thread *thread, uint64_t ns)

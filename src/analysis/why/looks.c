@@ -463,6 +463,13 @@ bool looks_still(void *ctx, const struct prcb_account *a)
     return same;
 }
 
+int looks_edges(void *ctx, uint64_t key, prcb_edge_fn fn, void *fn_ctx)
+{
+    const struct looks *l = ctx;
+
+    return prcb_edges_walk(l->session, key, NULL, fn, fn_ctx, NULL);
+}
+
 uint64_t looks_cost(const struct looks *l)
 {
     struct prcb_stacks_status status = {.size = sizeof(status)};

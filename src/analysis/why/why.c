@@ -44,6 +44,7 @@ void why_close(struct why *w)
     table_free(&w->by_tid);
     table_free(&w->members);
     spans_close(w->spans);
+    paths_close(w->paths);
     free(w->fresh);
     while (w->processes) {
         struct process *next = w->processes->next;
@@ -526,6 +527,8 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
     }
     if (!result)
         result = spans_take(w, thread, a);
+    if (!result)
+        result = paths_take(w, thread, a, now);
     keep(w, thread, a, same);
     return result || !first ? result : take_early(w, a->key);
 }
@@ -568,6 +571,7 @@ int why_released(struct why *w, uint64_t key)
     if (thread->cell)
         settle(thread, &thread->last);
     why_add_figures(thread->process, &thread->last);
+    paths_released(w, thread);
     table_remove(&w->threads, key, NULL);
     table_remove(&w->by_tid, (uint32_t)thread->last.tid, thread);
     *thread->sibling_at = thread->sibling;
@@ -627,7 +631,7 @@ static int by_process(const void *left, const void *right)
     return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-static bool is_idle(const struct why_part *part)
+bool why_is_idle(const struct why_part *part)
 {
     return part->kind == WHY_STACK ? part->stack.kind == PRCB_STACK_IDLE
                                    : cause_has(part->cause, CAUSE_IDLES);
@@ -677,7 +681,7 @@ static void fit_parts(struct why_cause *cause)
         cause->part_count--;
     for (size_t i = 0; i < cause->part_count; i++) {
         cause->known_ns += cause->parts[i].kind == WHY_STACK ? cause->parts[i].ns : 0;
-        cause->parts[i].idle_ns = is_idle(&cause->parts[i]) ? cause->parts[i].ns : 0;
+        cause->parts[i].idle_ns = why_is_idle(&cause->parts[i]) ? cause->parts[i].ns : 0;
         cause->idle_ns += cause->parts[i].idle_ns;
     }
 }
@@ -809,7 +813,7 @@ static int add_now(const struct thread *thread, struct why_process *ret)
     const struct prcb_account *a = &thread->last;
     struct why_now now;
 
-    if (!why_is_wait(a) || !thread->cell || is_idle(&thread->cell->part))
+    if (!why_is_wait(a) || !thread->cell || why_is_idle(&thread->cell->part))
         return 0;
     now = (struct why_now){
         .tid = a->tid,
@@ -878,8 +882,12 @@ int why_report_make(struct why *w, struct why_report *ret)
     report.processes = calloc(count ? count : 1, sizeof(*report.processes));
     if (!report.processes)
         return -ENOMEM;
-    for (const struct process *at = w->processes; at && !result; at = at->next)
+    for (struct process *at = w->processes; at && !result; at = at->next) {
+        at->number = report.count;
         result = make_process(w, at, &report.processes[report.count++]);
+    }
+    if (!result)
+        result = paths_make(w, &report);
     if (result) {
         why_report_deinit(&report);
         return result;
@@ -923,6 +931,7 @@ void why_report_deinit(struct why_report *report)
         }
         free(report->processes[i].causes);
         free(report->processes[i].now);
+        free(report->processes[i].paths);
     }
     free(report->processes);
     *report = (struct why_report){0};

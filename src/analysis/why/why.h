@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <prcb/edges.h>
 #include <prcb/stack.h>
 
 #include "objects.h"
@@ -45,6 +46,8 @@ struct why_source {
     pid_t (*holder)(void *ctx, uint32_t number);
     /* Whether the thread is in the same wait as the record shows, or runs on as there. */
     bool (*still)(void *ctx, const struct prcb_account *a);
+    /* Calls fn for each edge of an account (prcb_edges_walk); NULL: nobody asks for paths. */
+    int (*edges)(void *ctx, uint64_t key, prcb_edge_fn fn, void *fn_ctx);
     void *ctx;
     uint64_t min_wait_ns; /* shorter ones are not asked for */
     /* The report has a row for the threads of each process that had the same name when they were
@@ -147,6 +150,19 @@ struct why_doing {
     uint64_t ns, count;   /* of waits for it, as far as they were looked at */
 };
 
+/* What waits lead to: what threads do for which the process's threads wait, or do themselves where
+ * nobody else is known, by the critical paths of these waits. It is what looks saw: of a wait the
+ * moments at which they met it, and what the threads behind it did then. */
+struct why_path {
+    bool seen; /* else it is not known what the thread did */
+    enum why_state state;
+    pid_t pid, tid; /* one of the threads */
+    char comm[16];
+    uint64_t threads;
+    struct why_part part;   /* WHY_WAITS: its wait, kind, cause, stack and object */
+    uint64_t ns, others_ns; /* others_ns: of ns, for which other threads wait */
+};
+
 struct why_process {
     pid_t pid;
     char comm[16];
@@ -159,6 +175,9 @@ struct why_process {
     size_t now_count;
     const struct why_doing *doings; /* borrowed until why_close */
     size_t doing_count;
+    struct why_path *paths; /* longest first; waits that may be idling and lead nowhere are none */
+    size_t path_count;
+    uint64_t path_ns;        /* their sum */
     bool has_tasks;          /* a runtime's, which no thread is in while they wait: */
     struct prcb_tasks tasks; /* set by whoever reads them */
 };
@@ -194,6 +213,9 @@ struct why_spans {
 int why_spans_open(struct why *w); /* before the first look; 0 or -ENOMEM */
 int why_spans_make(const struct why *w, struct why_spans *ret);
 void why_spans_deinit(struct why_spans *spans);
+
+/* Before the first look, where reports are to have paths; 0 or -ENOMEM. */
+int why_paths_open(struct why *w);
 
 int why_report_make(struct why *w, struct why_report *ret); /* 0 or -ENOMEM */
 /* Takes a process's tasks, and what they say of its threads' waits. */

@@ -395,6 +395,86 @@ static bool is_told(const struct making *m, const struct group *group)
     return false;
 }
 
+/* Whether others wait for it for a reason: not while it may idle, for work that nobody gives it. */
+static bool tells(const struct why_path *path)
+{
+    return path->seen &&
+           (path->state != WHY_WAITS || is_sleep(&path->part) ||
+            (path->part.kind == WHY_STACK && path->part.stack.kind == PRCB_STACK_BLOCKED));
+}
+
+/* The row for which most of the waiting of others is; *ret_whole: of what that is a part. */
+static const struct why_path *longest_path(const struct making *m, uint64_t *ret_whole)
+{
+    const struct why_path *most = NULL;
+
+    *ret_whole = 0;
+    for (size_t i = 0; i < m->f->report->count; i++) {
+        const struct why_process *process = &m->f->report->processes[i];
+
+        *ret_whole += process->path_ns;
+        for (size_t k = 0; k < process->path_count; k++) {
+            const struct why_path *path = &process->paths[k];
+
+            if (tells(path) && (!most || path->others_ns > most->others_ns))
+                most = path;
+        }
+    }
+    return most;
+}
+
+/* Whether others have said what the path says: a deadlock, or that nothing waits; of the largest
+ * wait who holds it, or that it is the same wait. */
+static bool says_path(const struct making *m, const struct why_path *path)
+{
+    static const char *const says[] = {"deadlock", "held", "idle"};
+
+    for (size_t i = 0; i < sizeof(says) / sizeof(*says) && m->verdict->count; i++) {
+        if (!strcmp(m->verdict->lines[0].rule, says[i]))
+            return true;
+    }
+    for (size_t i = 0; i < m->count; i++) {
+        const struct group *group = &m->groups[i];
+
+        if (is_told(m, group))
+            continue;
+        return !group->ready &&
+               (verdict_has_holder(group->process, group->most) ||
+                (path->state == WHY_WAITS && group->cause == path->part.cause &&
+                 group->process->pid == path->pid && group->most->stack.id == path->part.stack.id));
+    }
+    return false;
+}
+
+/* What waits lead to, where the largest wait itself does not tell it. */
+static void path(struct making *m, const char *rule)
+{
+    uint64_t whole;
+    const struct why_path *path = longest_path(m, &whole);
+    bool one = path && path->threads == 1;
+    struct sentence s;
+
+    if (!path || path->others_ns < whole / 3 || whole < m->wall_ns / 50 || says_path(m, path) ||
+        !begin(m, &s))
+        return;
+    verdict_put_share(s.out, path->others_ns, whole);
+    fputs(" of the waiting is for ", s.out);
+    if (!one)
+        fprintf(s.out, "%" PRIu64 " threads (", path->threads);
+    verdict_put_comm(s.out, path->comm, sizeof(path->comm), one ? path->tid : 0);
+    fputs(one ? ", which " : "), which ", s.out);
+    if (path->state == WHY_RUNS) {
+        fputs(one ? "runs meanwhile" : "run meanwhile", s.out);
+    } else if (path->state == WHY_READY) {
+        fputs(one ? "has no processor" : "have no processor", s.out);
+    } else {
+        verdict_put_verb(s.out, m, &path->part, one);
+        verdict_put_place(s.out, &path->part);
+    }
+    fputs(".", s.out);
+    end(m, &s, rule, path->others_ns, whole);
+}
+
 static void waits(struct making *m, const char *rule)
 {
     uint64_t first = 0;
@@ -422,7 +502,7 @@ static const struct {
 } rules[] = {
     {"deadlock", deadlock}, {"held", held},   {"throttled", throttled}, {"memory", memory},
     {"swap", swap},         {"steal", steal}, {"tasks", tasks},         {"idle", idle},
-    {"running", running},   {"wait", waits},
+    {"running", running},   {"path", path},   {"wait", waits},
 };
 
 int verdict_make(const struct verdict_figures *figures, struct verdict *ret)

@@ -216,6 +216,14 @@ static struct holding holder_of(const struct why_process *process, uint32_t obje
     return most;
 }
 
+bool verdict_has_holder(const struct why_process *process, const struct why_part *part)
+{
+    uint64_t known;
+    size_t others;
+
+    return holder_of(process, part->wait.object, &known, &others).holder != 0;
+}
+
 /* Returns what the holder did for most of the time; NULL: that is not known. holder 0: any. */
 static const struct why_doing *doing_of(const struct why_process *process, uint32_t object,
                                         uint32_t holder)

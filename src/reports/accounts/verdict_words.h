@@ -25,6 +25,8 @@ void verdict_put_place(FILE *out, const struct why_part *part);
 /* Says who holds what a part waits for, and who holds up that one. False: nobody is known. */
 bool verdict_put_holders(FILE *out, const struct making *m, const struct why_process *process,
                          const struct why_part *part);
+/* Whether somebody is known. */
+bool verdict_has_holder(const struct why_process *process, const struct why_part *part);
 /* Says who ended waits for a lock that does not tell its holder. */
 void verdict_put_releaser(FILE *out, const struct making *m, const struct group *group);
 void verdict_put_behind(FILE *out, const struct making *m, const struct group *group);

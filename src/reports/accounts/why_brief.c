@@ -168,6 +168,10 @@ static json_object *make_brief(struct json_doc *b, const struct why_output *outp
     for (size_t i = 0; i < shown && i < count; i++)
         json_doc_append(b, causes, make_row(b, &rows[i]));
     json_doc_put(b, ret, "causes", causes);
+    if (output->report->count && output->report->processes[0].path_count)
+        json_doc_put(b, ret, "critical_path",
+                     why_paths_json(b, output, &output->report->processes[0],
+                                    shown < WHY_PATHS_SHOWN ? shown : WHY_PATHS_SHOWN, false));
     if (output->spans)
         json_doc_put(b, ret, "spans", why_spans_json(b, output, shown));
     json_doc_put_number(b, ret, "left_out", count > shown ? count - shown : 0);

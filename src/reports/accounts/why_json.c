@@ -131,6 +131,42 @@ static json_object *make_verdict(struct json_doc *b, const struct verdict *verdi
     return lines;
 }
 
+static json_object *make_path(struct json_doc *b, const struct why_output *output,
+                              const struct why_path *path, bool stacks)
+{
+    static const char *const states[] = {
+        [WHY_WAITS] = "waits", [WHY_RUNS] = "runs", [WHY_READY] = "ready"};
+    json_object *row = json_object_new_object();
+    bool waits = path->seen && path->state == WHY_WAITS, stack = path->part.kind == WHY_STACK;
+
+    json_doc_put_number(b, row, "ns", path->ns);
+    json_doc_put_number(b, row, "others_ns", path->others_ns);
+    json_doc_put_member(b, row, "pid", (uint64_t)path->pid, path->pid);
+    json_doc_put_member(b, row, "tid", (uint64_t)path->tid, path->threads == 1);
+    json_doc_put_number(b, row, "threads", path->threads);
+    json_doc_put_text(b, row, "comm", path->comm);
+    json_doc_put_text(b, row, "state", path->seen ? states[path->state] : NULL);
+    json_doc_put_text(b, row, "cause", waits ? why_cause_name(path->part.cause) : NULL);
+    if (waits && stack && stacks)
+        why_put_stack(b, row, &path->part.stack);
+    if (waits && output->objects && path->part.wait.object)
+        json_doc_put(b, row, "object",
+                     why_object_json(b, objects_at(output->objects, path->part.wait.object)));
+    return row;
+}
+
+json_object *why_paths_json(struct json_doc *b, const struct why_output *output,
+                            const struct why_process *process, size_t most, bool stacks)
+{
+    json_object *ret = json_object_new_object(), *rows = json_object_new_array();
+
+    json_doc_put_number(b, ret, "ns", process->path_ns);
+    for (size_t i = 0; i < process->path_count && i < most; i++)
+        json_doc_append(b, rows, make_path(b, output, &process->paths[i], stacks));
+    json_doc_put(b, ret, "rows", rows);
+    return ret;
+}
+
 static json_object *make_process(struct json_doc *b, const struct why_output *output,
                                  const struct why_process *process)
 {
@@ -160,6 +196,9 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
     for (size_t i = 0; i < process->now_count; i++)
         json_doc_append(b, now, make_now(b, output, process, &process->now[i]));
     json_doc_put(b, row, "now", now);
+    json_doc_put_if(b, row, "critical_path", process->path_count,
+                    process->path_count ? why_paths_json(b, output, process, SIZE_MAX, true)
+                                        : NULL);
     json_doc_put_if(b, row, "tasks", process->has_tasks,
                     process->has_tasks ? task_places_json(b, &process->tasks) : NULL);
     return row;

@@ -75,6 +75,11 @@ void why_put_objects(struct json_doc *b, json_object *row, const struct why_outp
 /* Makes the member "object" of what waits for an object; or null. */
 json_object *why_object_json(struct json_doc *b, const struct object *object);
 
+#define WHY_PATHS_SHOWN 3
+/* Makes the member "critical_path" of a process, of so many rows at most; stacks: with these. */
+json_object *why_paths_json(struct json_doc *b, const struct why_output *output,
+                            const struct why_process *process, size_t most, bool stacks);
+
 /* Writes what spans of traces waited for. */
 void why_write_spans(FILE *out, const struct why_output *output);
 /* Makes the member "spans", of so many spans; SIZE_MAX: with all stacks. */

@@ -413,6 +413,58 @@ static void write_tasks(FILE *out, const struct why_output *output,
         fprintf(out, "%14" PRIu64 "  ran while they were looked at\n", tasks->moved);
 }
 
+/* Writes "reporter (12) in sleep", "3 threads (worker) running". */
+static void write_path_words(FILE *out, const struct why_path *path)
+{
+    const char *word = path->part.kind == WHY_STACK ? path->part.stack.word : NULL;
+    char comm[64];
+
+    text_copy(TEXT_MARKS, path->comm, comm, sizeof(comm));
+    if (path->threads > 1)
+        fprintf(out, "%" PRIu64 " threads (%s)", path->threads, comm);
+    else
+        fprintf(out, "%s (%d)", comm, (int)path->tid);
+    if (!path->seen)
+        fputs(", which was not seen", out);
+    else if (path->state == WHY_RUNS)
+        fputs(" running", out);
+    else if (path->state == WHY_READY)
+        fputs(" ready, no processor", out);
+    else
+        fprintf(out, " in %s%s%s%s", why_cause_name(path->part.cause), word ? " (" : "",
+                word ? word : "", word ? ")" : "");
+    fputc('\n', out);
+}
+
+/* Writes what threads do for which others wait; where waits lead to nobody else, the causes have
+ * said it all. */
+static void write_paths(FILE *out, const struct why_output *output,
+                        const struct why_process *process)
+{
+    char time[FORMAT_CELL], share[FORMAT_CELL];
+    uint64_t others = 0;
+
+    for (size_t i = 0; i < process->path_count; i++)
+        others += process->paths[i].others_ns;
+    if (others < process->path_ns / 20 || !others)
+        return;
+    format_time(process->path_ns, time, sizeof(time));
+    format_share(process->path_ns, process->wall_ns, share, sizeof(share));
+    fprintf(out, "  %8s %8s  %-14s what these waits lead to, by %" PRIu64 " looks\n", time, share,
+            "critical path", output->looks);
+    for (size_t i = 0; i < process->path_count && i < WHY_PATHS_SHOWN; i++) {
+        const struct why_path *path = &process->paths[i];
+
+        format_share(path->ns, process->path_ns, share, sizeof(share));
+        fprintf(out, "%14s  ", share);
+        write_path_words(out, path);
+        if (path->state == WHY_WAITS && path->part.kind == WHY_STACK) {
+            fprintf(out, "%*s", STACK_INDENT, "");
+            write_stack(out, output, &path->part.stack);
+        }
+    }
+}
+
 static void write_row(FILE *out, const struct why_process *process, uint64_t ns, const char *name)
 {
     char time[FORMAT_CELL], share[FORMAT_CELL];
@@ -490,6 +542,7 @@ static void write_process(FILE *out, const struct why_output *output,
     write_row(out, process, process->run_ns, "running");
     write_idle(out, output, process);
     write_tasks(out, output, process);
+    write_paths(out, output, process);
     write_now(out, output, process);
 }
 

@@ -474,6 +474,10 @@ static void find_lines(const struct run *run, const struct why_report *report)
             if (process->doings[n].part.kind == WHY_STACK && process->doings[n].state == WHY_WAITS)
                 prcb_stacks_lines(looks_stacks(run->looks), &process->doings[n].part.stack);
         }
+        for (size_t n = 0; n < process->path_count && n < WHY_PATHS_SHOWN; n++) {
+            if (process->paths[n].part.kind == WHY_STACK)
+                prcb_stacks_lines(looks_stacks(run->looks), &process->paths[n].part.stack);
+        }
         for (size_t n = 0; n < process->now_count && n < LINES_NOW; n++) {
             if (process->now[n].has_stack)
                 prcb_stacks_lines(looks_stacks(run->looks), &process->now[n].stack);
@@ -686,6 +690,14 @@ static int open_objects(struct run *run, struct prcb_error *err)
     return 0;
 }
 
+/* Whether the report says what waits lead to. */
+static bool has_paths(const struct run *run)
+{
+    uint64_t form = run->options->targets.form.number;
+
+    return run->whom && (form == WHY_TEXT || form == WHY_JSON || form == WHY_BRIEF);
+}
+
 static int open_all(struct run *run, struct prcb_error *err)
 {
     const struct prcb_options how = {
@@ -716,8 +728,10 @@ static int open_all(struct run *run, struct prcb_error *err)
         result = open_objects(run, err);
     if (!result)
         result = open_whom(run, err);
+    source.edges = run->whom ? looks_edges : NULL;
     if (!result &&
-        (why_open(&source, &run->why) || (run->options->spans && why_spans_open(run->why)))) {
+        (why_open(&source, &run->why) || (run->options->spans && why_spans_open(run->why)) ||
+         (has_paths(run) && why_paths_open(run->why)))) {
         snprintf(err->text, sizeof(err->text), "out of memory");
         result = -ENOMEM;
     }

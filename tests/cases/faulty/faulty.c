@@ -182,6 +182,56 @@ static void busy(void)
         compute();
 }
 
+/* ---- work that one thread does for others, by a queue ---- */
+
+static int requests[2];
+
+KEEP static void fetch_rates(void)
+{
+    nap(30);
+}
+
+static void *render(void *unused)
+{
+    int reply;
+
+    while (read(requests[0], &reply, sizeof(reply)) == sizeof(reply)) {
+        fetch_rates();
+        if (write(reply, "", 1) != 1)
+            abort();
+    }
+    return unused;
+}
+
+KEEP static void ask_renderer(int from, int to)
+{
+    char answer;
+
+    if (write(requests[1], &to, sizeof(to)) != sizeof(to) || read(from, &answer, 1) != 1)
+        abort();
+}
+
+static void *handle(void *unused)
+{
+    int ends[2];
+
+    if (pipe(ends))
+        abort();
+    for (;;)
+        ask_renderer(ends[0], ends[1]);
+    return unused;
+}
+
+static void relay(void)
+{
+    if (pipe(requests))
+        abort();
+    start(render, "renderer");
+    for (int i = 0; i < 4; i++)
+        start(handle, "handler");
+    pause();
+}
+
 /* ---- too little memory: reads a file again that has no room in it ---- */
 
 KEEP static void scan_catalog(int fd, size_t size)
@@ -211,7 +261,8 @@ int main(int argc, char **argv)
         const char *word;
         void (*fn)(void);
     } faults[] = {{"convoy", convoy}, {"deadlock", deadlock}, {"storage", storage},
-                  {"names", names},   {"busy", busy},         {"memory", memory}};
+                  {"names", names},   {"busy", busy},         {"memory", memory},
+                  {"relay", relay}};
 
     file = argc > 2 ? argv[2] : NULL;
     prctl(PR_SET_PDEATHSIG, 9);
