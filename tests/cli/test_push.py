@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -170,7 +171,7 @@ def pprof(data):
 class Receiver:
     """mood(number of the request from 0, handler) answers; what came is in .seen: path, headers, body."""
 
-    def __init__(self, mood=None, port=0):
+    def __init__(self, mood=None, port=0, tls=None):
         self.seen, seen = [], []
         self.seen = seen
 
@@ -192,7 +193,9 @@ class Receiver:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.daemon_threads = True
         self.port = self.server.server_port
-        self.url = f"http://127.0.0.1:{self.port}"
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.port}"
         threading.Thread(target=self.server.serve_forever, args=(.05,), daemon=True).start()
 
     def stop(self):
@@ -418,6 +421,33 @@ class Moods(Case):
         self.assertEqual(status["NoNewPrivs"], "1")
         os.kill(int(found.stdout), signal.SIGKILL)
         self.assertEqual(push.wait(DEADLINE), 1)
+
+    @unittest.skipUnless(shutil.which("openssl"), "needs openssl")
+    def test_certificates(self):
+        """A receiver's certificate that the system does not know, until --ca names it; of a file that only root reads."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            key, ca = os.path.join(folder, "key"), os.path.join(folder, "ca")
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                            "-nodes", "-keyout", key, "-out", ca, "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                            "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(ca, key)
+            receiver = Receiver(tls=tls)
+            self.addCleanup(receiver.stop)
+            how = ("otlp", "--tier", "perf", "--every", "0.3", "--for", "0.3")
+            self.assertIn("certificate", self.push(receiver.url, *how))
+            self.assertEqual(receiver.seen, [])
+            os.chmod(ca, 0o644)
+            self.push(receiver.url, *how, "--ca", ca)
+            self.assertTrue(receiver.seen)
+            # libcurl with GnuTLS reads the file itself, as the sender's user, who is nobody: then it is said at once.
+            os.chmod(ca, 0o600)
+            command = self.command(receiver.url, *how, "--ca", ca)
+            result = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+            if result.returncode:
+                self.assertIn("every user must be able to read it", result.stderr)
+        self.assertIn("--ca /nonexistent: No such file", self.push(receiver.url, *how, "--ca", "/nonexistent", status=1))
 
     def test_what_is_gone_is_a_gap(self):
         """A process that ends, with another that takes its place in the cgroup or not: the service goes on."""

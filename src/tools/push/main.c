@@ -259,6 +259,9 @@ static int open_all(struct push *p, char **argv, enum push_form form)
         result = confine_identity();
         if (result)
             prcb_fail(&err, result, "cannot give up rights: %s", strerror(-result));
+        else if (!sender_may_read(p->sender))
+            result = prcb_fail(&err, -EACCES, "--ca %s: every user must be able to read it",
+                               argv[PUSH_CA]);
     }
     if (result)
         say("cannot send", err.text);

@@ -5,17 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <curl/curl.h>
 
 #include "array.h"
 #include "error.h"
 #include "otlp.h"
+#include "read_file.h"
 
-#define CONNECT_MS  10000L
-#define REQUEST_MS  30000L
-#define ANSWER_MOST 65536u
-#define ASKED_MOST  86400
+#define CONNECT_MS        10000L
+#define REQUEST_MS        30000L
+#define ANSWER_MOST       65536u
+#define ASKED_MOST        86400
+#define CERTIFICATES_MOST (4u << 20)
 
 struct sender {
     struct sender_options options;
@@ -25,6 +28,8 @@ struct sender {
     curl_mime *form;
     char *base; /* where requests go */
     char *body; /* of the request, if it is not the parcel's */
+    char *certificates;
+    size_t certificates_size;
     char said[CURL_ERROR_SIZE];
     char *answer;
     size_t answer_size, answer_room;
@@ -111,6 +116,29 @@ static int add_headers(struct sender *s, struct prcb_error *err)
     return result == -ENOMEM ? prcb_fail(err, result, "out of memory") : result;
 }
 
+/* Read now, with the rights of who started it: those of the sender may not do. */
+static int read_certificates(struct sender *s, struct prcb_error *err)
+{
+    int result = *s->options.ca ? read_file(s->options.ca, CERTIFICATES_MOST, &s->certificates,
+                                            &s->certificates_size)
+                                : 0;
+
+    return result ? prcb_fail(err, result, "--ca %s: %s", s->options.ca, strerror(-result)) : 0;
+}
+
+/* False: this libcurl (with GnuTLS) reads the file itself, at each connection. */
+static bool trust(struct sender *s)
+{
+    struct curl_blob blob = {.data = s->certificates, .len = s->certificates_size};
+
+    return !s->certificates || !curl_easy_setopt(s->easy, CURLOPT_CAINFO_BLOB, &blob);
+}
+
+bool sender_may_read(struct sender *s)
+{
+    return trust(s) || !access(s->options.ca, R_OK);
+}
+
 int sender_open(const struct sender_options *options, struct sender **ret, struct prcb_error *err)
 {
     struct sender *s = calloc(1, sizeof(*s));
@@ -128,6 +156,8 @@ int sender_open(const struct sender_options *options, struct sender **ret, struc
         result = find_base(s, err);
     if (!result)
         result = add_headers(s, err);
+    if (!result)
+        result = read_certificates(s, err);
     if (result)
         sender_close(s);
     else
@@ -156,6 +186,7 @@ void sender_close(struct sender *s)
     curl_multi_cleanup(s->multi);
     curl_slist_free_all(s->headers);
     free(s->base);
+    free(s->certificates);
     free(s->answer);
     free(s);
     curl_global_cleanup();
@@ -282,7 +313,7 @@ int sender_begin(struct sender *s, const struct parcel *parcel)
     curl_easy_setopt(s->easy, CURLOPT_HTTPHEADER, s->headers);
     curl_easy_setopt(s->easy, CURLOPT_WRITEFUNCTION, take_answer);
     curl_easy_setopt(s->easy, CURLOPT_WRITEDATA, s);
-    if (*s->options.ca)
+    if (!trust(s))
         curl_easy_setopt(s->easy, CURLOPT_CAINFO, s->options.ca);
     result = set_request(s, parcel);
     if (!result && curl_multi_add_handle(s->multi, s->easy))

@@ -23,6 +23,8 @@ struct sender;
 
 int sender_open(const struct sender_options *options, struct sender **ret, struct prcb_error *err);
 void sender_close(struct sender *s); /* NULL is allowed */
+/* Whether it has the certificates, asked once it has given up its rights. */
+bool sender_may_read(struct sender *s);
 
 /* Begins to send; the parcel stays until sender_answer. 0 or -ENOMEM. */
 int sender_begin(struct sender *s, const struct parcel *parcel);
