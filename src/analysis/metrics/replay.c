@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * The JSON of an account and of a processor follows from the rows of figures; the rest of a look
- * is named here, once for the reader and once for the writer.
+ * is named here, once for the reader and once for the writer. JSON has text alone: a name that is
+ * none is there twice, NAME as people read it and NAME_bytes as it is, in hexadecimal digits.
  */
 #include "replay.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +82,19 @@ static void copy_text(char *ret, size_t size, const char *text)
         snprintf(ret, size, "%s", text);
 }
 
+/* Reads as many bytes as there are pairs of digits and room for; "": none. */
+static void copy_bytes(char *ret, size_t size, const char *digits)
+{
+    unsigned byte;
+
+    while (size-- > 1 && isxdigit((unsigned char)digits[0]) && isxdigit((unsigned char)digits[1]) &&
+           sscanf(digits, "%2x", &byte) == 1) {
+        *ret++ = (char)byte;
+        digits += 2;
+    }
+    *ret = '\0';
+}
+
 /* Reads the numbers of the rows. Returns the bits of those that are there. */
 static uint64_t read_figures(struct json_object *from, const struct figure *rows, void *record)
 {
@@ -130,6 +146,8 @@ static void read_account(struct json_object *from, struct prcb_account *ret)
     if (number_in(from, "pid", &number))
         ret->pid = (pid_t)number;
     copy_text(ret->comm, sizeof(ret->comm), text_in(from, "comm"));
+    if (text_in(from, "comm_bytes"))
+        copy_bytes(ret->comm, sizeof(ret->comm), text_in(from, "comm_bytes"));
     if (number_in(from, "cgroup", &ret->cgroup))
         ret->present |= PRCB_HAS_CGROUP;
     ret->flags = (is_true(from, "exited") ? PRCB_ACCOUNT_EXITED : 0u) |
@@ -212,9 +230,28 @@ static void read_processor(struct json_object *from, struct prcb_processor *ret)
     }
 }
 
-static void read_host(struct json_object *look, struct metrics *m)
+static void read_cgroups(struct json_object *look, struct metrics *m)
 {
     struct json_object *cgroups = part_in(look, "cgroups", json_type_object);
+    struct json_object *bytes = part_in(look, "cgroups_bytes", json_type_object);
+
+    if (!cgroups)
+        return;
+    json_object_object_foreach(cgroups, id, path)
+    {
+        const char *digits = bytes ? text_in(bytes, id) : NULL;
+        char name[PATH_MAX];
+
+        if (digits)
+            copy_bytes(name, sizeof(name), digits);
+        if (json_object_is_type(path, json_type_string))
+            cgroup_names_tell(m->names, strtoull(id, NULL, 10),
+                              digits ? name : json_object_get_string(path));
+    }
+}
+
+static void read_host(struct json_object *look, struct metrics *m)
+{
     struct prcb_status status = {.size = sizeof(status)};
     const char *tier = text_in(look, "tier");
     uint64_t number;
@@ -237,13 +274,7 @@ static void read_host(struct json_object *look, struct metrics *m)
     status.recursion_misses = UINT64_MAX;
     number_in(look, "recursion_misses", &status.recursion_misses);
     metrics_set_status(m, &status);
-    if (!cgroups)
-        return;
-    json_object_object_foreach(cgroups, id, path)
-    {
-        if (json_object_is_type(path, json_type_string))
-            cgroup_names_tell(m->names, strtoull(id, NULL, 10), json_object_get_string(path));
-    }
+    read_cgroups(look, m);
 }
 
 static void read_ready(struct json_object *look, struct metrics *m)
@@ -426,6 +457,22 @@ static void write_text(FILE *out, const char *name, const char *text)
     fputc('"', out);
 }
 
+static bool is_text(const char *name)
+{
+    uint32_t code;
+    size_t length;
+
+    while (*name && (length = text_character(name, &code)))
+        name += length;
+    return !*name;
+}
+
+static void write_bytes(FILE *out, const char *name)
+{
+    while (*name)
+        fprintf(out, "%02x", (unsigned char)*name++);
+}
+
 static void write_number(FILE *out, const char *name, uint64_t number)
 {
     fprintf(out, ",\"%s\":%" PRIu64, name, number);
@@ -478,6 +525,11 @@ void replay_writer_add(struct replay_writer *writer, const struct metrics *m,
     write_number(out, "tid", (uint64_t)a->tid);
     write_number(out, "pid", (uint64_t)a->pid);
     write_text(out, "comm", a->comm);
+    if (!is_text(a->comm)) {
+        fputs(",\"comm_bytes\":\"", out);
+        write_bytes(out, a->comm);
+        fputc('"', out);
+    }
     if (a->present & PRCB_HAS_CGROUP)
         write_number(out, "cgroup", a->cgroup);
     fputs(a->flags & PRCB_ACCOUNT_EXITED    ? ",\"exited\":true"
@@ -533,6 +585,17 @@ static void write_cgroup(void *ctx, uint64_t cgroup, const char *path)
     fputc('"', out);
 }
 
+static void write_cgroup_bytes(void *ctx, uint64_t cgroup, const char *path)
+{
+    FILE *out = ctx;
+
+    if (is_text(path))
+        return;
+    fprintf(out, ",\"%" PRIu64 "\":\"", cgroup);
+    write_bytes(out, path);
+    fputc('"', out);
+}
+
 static void write_ready(FILE *out, const struct prcb_tail *ready)
 {
     fprintf(out, ",\"ready_latency\":{\"ns\":%" PRIu64 ",\"buckets\":[", ready->ns);
@@ -570,6 +633,8 @@ void replay_writer_end(struct replay_writer *writer, const struct metrics *m)
         write_ready(out, &m->ready);
     fputs(",\"cgroups\":{\"0\":\"\"", out); /* 0 is no cgroup: so each comes behind a comma */
     metrics_known_cgroups(m, write_cgroup, out);
+    fputs("},\"cgroups_bytes\":{\"0\":\"\"", out);
+    metrics_known_cgroups(m, write_cgroup_bytes, out);
     fputs("},\"processors\":[", out);
     for (uint32_t i = 0; i < m->processor_count; i++)
         write_processor(out, &m->processors[i], i ? "," : "");
