@@ -123,6 +123,27 @@ PRCB_API int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *
 PRCB_API int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                                 struct prcb_stack *ret, struct prcb_error *err);
 
+/* Where a thread ran: its registers in user mode and the top of its stack, copied at one moment, as
+ * perf_event_open(2) does (PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER). */
+struct prcb_running {
+    size_t size; /* sizeof(struct prcb_running) */
+    pid_t pid, tid;
+    uint64_t pc;
+    uint64_t registers[32]; /* by their numbers in DWARF: x86-64 0 to 15, arm64 0 to 31 */
+    uint64_t stack_at;      /* address of the copy's first byte: the stack pointer */
+    const void *stack;
+    size_t stack_bytes;
+};
+
+/* Its stack, unwound like that of a wait. Frames are not named, but for the last, and belong to the
+ * reader until the next call of this function; the stack has no id, no kernel's and no
+ * interpreter's frames: a thread that ran on has left these behind. What the process has mapped is
+ * read now: the caller has to know whether it ran the same program at that moment, and had the
+ * frames' files mapped at their places. No session is needed: the reader may have been opened with
+ * p = NULL, and then has this function alone. Errors as of prcb_stacks_unwind. */
+PRCB_API int prcb_stacks_ran(struct prcb_stacks *s, const struct prcb_running *ran,
+                             struct prcb_stack *ret, struct prcb_error *err);
+
 /* Finds the lines of source of a stack that this reader handed out: afterwards its frames have them
  * where the program, or what is installed in /usr/lib/debug, has debug information. The process may
  * have ended. Each place is looked for once; what takes more than two seconds in all is left out.

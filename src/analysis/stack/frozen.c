@@ -62,6 +62,7 @@ int frozen_copy(pid_t tid, const struct frozen_registers *at, size_t want, struc
     if (length < 0)
         return (int)length;
     ret->at = *at;
+    ret->registers = NULL;
     ret->low = low;
     ret->length = (size_t)length;
     return 0;

@@ -23,10 +23,14 @@ struct frozen_registers {
     uint64_t lr; /* arm64: x30 */
 };
 
-#define FROZEN_AUXV 64 /* words */
+#define FROZEN_AUXV      64 /* words */
+#define FROZEN_REGISTERS 32 /* x86-64: 16; arm64: 32 */
 
 struct frozen {
     struct frozen_registers at;
+    /* All of a thread that ran, by their numbers in DWARF: 0 is then a value like any other. NULL:
+     * no more is known than `at`. */
+    const uint64_t *registers;
     uint64_t low;         /* address of bytes[0]: the stack pointer, less the red zone */
     size_t length;        /* bytes copied: fewer than asked for where the stack ends */
     unsigned char *bytes; /* room bytes; frozen_deinit frees them */

@@ -41,6 +41,7 @@
 #define RELOAD_NS      1000000000ull /* a process's mappings are read again no sooner than this; */
 #define RELOAD_YOUNG   10000000ull   /* at first, while a program maps its libraries, than this, */
 #define RELOAD_TIMES   10            /* nor than so many times what it took: others wait for that */
+#define ASK_NS         5000000ull    /* a process that runs is asked again who it is */
 #define SPANS_TIMES    10            /* so many pauses later, if nothing in it publishes spans */
 #define STACK_NS       5000000000ull /* for naming one stack's functions */
 #define LINES_NS       2000000000ull /* for all lines of source */
@@ -107,6 +108,7 @@ struct process {
     pid_t pid;                         /* 0: free */
     uint64_t identity, again_ns, used; /* again_ns: when it may be read again */
     uint64_t pause_ns;                 /* from its next reading to the one after */
+    uint64_t asked_ns;                 /* when it was last asked who it is, for a thread that ran */
     uint64_t spans_ns;                 /* when it is read again for who publishes spans */
     bool usable;
     bool nested;    /* in a pid namespace of its own: it counts its threads otherwise */
@@ -126,6 +128,7 @@ struct prcb_stacks {
     struct table texts, names, stacks, waits;
     size_t kept; /* bytes of texts and stacks */
     struct known_tasks *tasks;
+    struct known_stack *ran;                   /* of the last thread that ran */
     struct process processes[UNWINDER_IMAGES]; /* by number of the image */
     uint64_t uses, lines_ns;                   /* lines_ns: spent on lines of source */
 };
@@ -994,6 +997,7 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
     int result;
 
     frozen->at = (struct frozen_registers){at->pc, at->sp, at->fp, at->lr};
+    frozen->registers = NULL;
     frozen->low = chosen->stack_at;
     frozen->length = chosen->stack_bytes;
     memcpy(frozen->bytes, chosen->stack, chosen->stack_bytes);
@@ -1037,6 +1041,107 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
         result = -ESRCH;
     if (!result)
         result = make_stack(s, &found, ret);
+    give_up(found.process, result, began);
+    return result;
+}
+
+/* ---- one moment of a thread that ran ---------------------------------------------------- */
+
+#if defined(__x86_64__)
+enum { DWARF_SP = 7 };
+#else
+enum { DWARF_SP = 31 };
+#endif
+
+/* Finds the process that ran. Who it is is asked again after a while: a sample takes less than the
+ * question. One that has ended is known as it was. */
+static int ran_process(struct prcb_stacks *s, const struct prcb_running *r, struct process **ret,
+                       bool *ret_ended)
+{
+    struct process *process = find_process(s, r->pid);
+    uint64_t now = now_ns();
+    int result;
+
+    *ret_ended = false;
+    if (process && process->usable && now < process->asked_ns + ASK_NS) {
+        process->used = ++s->uses;
+        *ret = process;
+        return 0;
+    }
+    result = process_of(s, r->pid, living_thread(r->pid), ret);
+    *ret_ended = result == -ESRCH || result == -ENOTSUP;
+    if (*ret_ended && process && process->usable) {
+        *ret = process;
+        result = 0;
+    }
+    if (!result)
+        (*ret)->asked_ns = now_ns();
+    return result;
+}
+
+static int unwind_ran(struct prcb_stacks *s, const struct prcb_running *r, struct found *found)
+{
+    struct frozen *frozen = unwinder_frozen(s->unwinder);
+    int result;
+
+    frozen->at = (struct frozen_registers){.pc = r->pc, .sp = r->registers[DWARF_SP]};
+    frozen->registers = r->registers;
+    frozen->low = r->stack_at;
+    frozen->length = r->stack_bytes;
+    memcpy(frozen->bytes, r->stack, r->stack_bytes);
+    result = unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes), 0, NULL,
+                             found->addresses, &found->count, &found->end);
+    frozen->registers = NULL;
+    return result;
+}
+
+/* Puts frames into s->ran. Only the outermost is named, which tells whether it is one. */
+static int make_ran(struct prcb_stacks *s, const struct found *found, struct prcb_stack *ret)
+{
+    struct known_stack *ran = s->ran;
+    int result = 0;
+
+    ran->frame_count = 0;
+    for (size_t i = 0; i < found->count && i < s->max_frames && !result; i++) {
+        uint64_t address = found->addresses[i];
+        const struct process_file *file = process_files_at(&found->process->files, address);
+        struct prcb_frame *frame = &ran->frames[ran->frame_count++];
+
+        *frame = (struct prcb_frame){.address = address};
+        if (file && *file->path) {
+            frame->file = keep_text(s, file->path);
+            frame->place = address - file->start + file->offset;
+            result = frame->file ? 0 : not_kept(s);
+        }
+        if (!result && i + 1 == found->count && frame->file)
+            result = name_of(s, found->process, &file->id, address, frame);
+    }
+    ret->flags =
+        found->count > s->max_frames ? PRCB_STACK_CUT : flags_of(ran, found->count, found->end);
+    ret->frame_count = ran->frame_count;
+    ret->frames = ran->frames;
+    return result;
+}
+
+static int take_ran(struct prcb_stacks *s, const struct prcb_running *r, struct prcb_stack *ret)
+{
+    struct found found = {.end = STACK_BROKEN};
+    uint64_t began = now_ns();
+    bool ended;
+    int result = ran_process(s, r, &found.process, &ended);
+
+    /* As in unwind_chosen. */
+    for (int i = 0; i < 2 && !result; i++) {
+        result = unwind_ran(s, r, &found);
+        if (i || ended ||
+            (result != -ESTALE &&
+             (result || found.end != STACK_BROKEN || !may_reload(found.process) ||
+              !is_elsewhere(found.process, found.addresses, found.count))))
+            break;
+        result = load(s, found.process, r->pid, found.process->identity);
+    }
+    if (!result)
+        result = make_ran(s, &found, ret);
     give_up(found.process, result, began);
     return result;
 }
@@ -1172,6 +1277,8 @@ int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct
     uint32_t cause;
     int result;
 
+    if (!s->session)
+        return prcb_fail(err, -EINVAL, "the reader has no session");
     sized_take_record(a, &record, sizeof(record));
     s->status.asked++;
     wait = wait_of(s, record.key);
@@ -1195,7 +1302,8 @@ int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
 {
     const struct prcb_account about = {.tid = chosen->tid, .pid = chosen->pid};
     const struct known_stack *stack = NULL;
-    int result = chosen->ended || !chosen->stack_bytes ? -EFAULT
+    int result = !s->session                             ? -EINVAL
+                 : chosen->ended || !chosen->stack_bytes ? -EFAULT
                  : chosen->stack_bytes > unwinder_frozen(s->unwinder)->room
                      ? -EINVAL
                      : unwind_chosen(s, chosen, &stack);
@@ -1205,6 +1313,27 @@ int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
     return result ? explain(&about, result, err)
                   : hand_out(s, stack, NULL, &about, chosen->key, chosen->switches, chosen->cause,
                              ret);
+}
+
+int prcb_stacks_ran(struct prcb_stacks *s, const struct prcb_running *ran, struct prcb_stack *ret,
+                    struct prcb_error *err)
+{
+    struct prcb_stack stack = {.size = sizeof(stack)};
+    struct prcb_running running;
+    struct prcb_account about;
+    int result;
+
+    sized_take_record(ran, &running, sizeof(running));
+    about = (struct prcb_account){.tid = running.tid, .pid = running.pid};
+    s->status.asked++;
+    if (running.stack_bytes > unwinder_frozen(s->unwinder)->room)
+        result = -EINVAL;
+    else if (!running.stack_bytes)
+        result = -EFAULT;
+    else
+        result = take_ran(s, &running, &stack);
+    s->status.unwound += !result;
+    return result ? explain(&about, result, err) : sized_hand_out(&stack, sizeof(stack), ret);
 }
 
 /* ---- lines of source -------------------------------------------------------------------- */
@@ -1378,9 +1507,14 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
     if (!s)
         return prcb_fail(err, -ENOMEM, "out of memory");
     s->session = p;
-    s->asks_state = prcb_session_tier(p) == PRCB_TIER_PERF || held_in_place();
+    s->asks_state = !p || prcb_session_tier(p) == PRCB_TIER_PERF || held_in_place();
     s->max_frames = options.max_frames ? options.max_frames : FRAMES_DEFAULT;
     s->stack_bytes = options.stack_bytes ? options.stack_bytes : BYTES_DEFAULT;
+    s->ran = malloc(sizeof(*s->ran) + s->max_frames * sizeof(s->ran->frames[0]));
+    if (!s->ran) {
+        free(s);
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    }
     reach_hold();
     s->spans = options.flags & PRCB_STACKS_SPANS;
     result = unwinder_open(options.flags & PRCB_STACKS_NATIVE, s->spans, &s->unwinder, err);
@@ -1396,6 +1530,7 @@ void prcb_stacks_close(struct prcb_stacks *s)
     if (!s)
         return;
     unwinder_close(s->unwinder);
+    free(s->ran);
     reach_release();
     for (size_t i = 0; i < UNWINDER_IMAGES; i++)
         forget(&s->processes[i]);

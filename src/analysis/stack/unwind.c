@@ -17,10 +17,10 @@
 
 /* DWARF's numbers of the registers that a frozen thread has. */
 #if defined(__x86_64__)
-enum { REGISTER_FP = 6, REGISTER_SP = 7, REGISTER_LR = -1, REGISTER_RETURN = 16 };
+enum { REGISTER_FP = 6, REGISTER_SP = 7, REGISTER_LR = -1, REGISTER_RETURN = 16, REGISTERS = 16 };
 #define MACHINE EM_X86_64
 #elif defined(__aarch64__)
-enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_LR = 30, REGISTER_RETURN = 30 };
+enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_LR = 30, REGISTER_RETURN = 30, REGISTERS = 32 };
 #define MACHINE EM_AARCH64
 #else
 #error "no DWARF registers of this processor: add them here"
@@ -143,6 +143,18 @@ static bool set_registers(Dwfl_Thread *thread, void *ctx)
     struct image *image = ctx;
     const struct frozen_registers *at = &image->frozen->at;
 
+    if (image->frozen->registers) {
+        Dwarf_Word words[REGISTERS];
+
+        for (size_t i = 0; i < REGISTERS; i++)
+            words[i] = (int)i == REGISTER_LR ? without_signature(image, image->frozen->registers[i])
+                                             : image->frozen->registers[i];
+        dwfl_thread_state_register_pc(thread, at->pc);
+        /* The rules of linkage tables read it: on x86-64 it has a number of its own. */
+        if (REGISTER_RETURN == REGISTERS && !set_register(thread, REGISTER_RETURN, at->pc))
+            return false;
+        return dwfl_thread_state_registers(thread, 0, REGISTERS, words);
+    }
     if (!set_register(thread, REGISTER_SP, at->sp) ||
         !set_register(thread, REGISTER_FP, image->fp) ||
         !set_register(thread, REGISTER_LR, without_signature(image, image->lr)))
@@ -721,7 +733,8 @@ size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *
     image->room = room;
     image->lr = frozen->at.lr;
     *ret_end = unwind_with(image, frozen->at.fp);
-    if (*ret_end == STACK_BROKEN && !frozen->at.fp && !image->in_go && !try_callers(image, ret_end))
+    if (*ret_end == STACK_BROKEN && !frozen->registers && !frozen->at.fp && !image->in_go &&
+        !try_callers(image, ret_end))
         *ret_end = search(image);
     image->frozen = NULL;
     return image->count;

@@ -18,6 +18,7 @@
 #include "now.h"
 #include "reach.h"
 #include "sandbox.h"
+#include "vdso.h"
 
 /* The limit has room for a large program's symbols and call frame information, mapped and
  * sorted. */
@@ -49,6 +50,8 @@ struct ask {
     uint64_t address;     /* FILE: where it is mapped; NAME, LINE */
     struct frozen_registers at;
     uint64_t low, length;
+    uint32_t ran; /* UNWIND: these are known, too */
+    uint64_t registers[FROZEN_REGISTERS];
 };
 
 /* What is to be sent before there is an answer. */
@@ -174,7 +177,10 @@ static void name_frame(void *ctx, uint64_t address, char *ret, size_t size)
 
 static void answer_unwind(struct child *child, const struct ask *ask, struct answer *answer)
 {
-    struct frozen frozen = {.at = ask->at, .low = ask->low, .bytes = child->shared->bytes};
+    struct frozen frozen = {.at = ask->at,
+                            .registers = ask->ran ? ask->registers : NULL,
+                            .low = ask->low,
+                            .bytes = child->shared->bytes};
     struct image *image = child->images[ask->image];
     struct runtimes *runtimes = ask->tid ? image_runtimes(image) : NULL;
     struct runtime_answer *runtime = &child->shared->runtime;
@@ -390,6 +396,18 @@ static int send_file(struct unwinder *u, pid_t pid, const struct ask *ask, int p
     return result == -EPIPE || result == -ECONNRESET ? -EIO : result;
 }
 
+/* The same for the code that no file holds. */
+static int send_vdso(struct unwinder *u, const struct ask *ask)
+{
+    int fd = vdso_open(), result;
+
+    if (fd < 0)
+        return 0;
+    result = u->child.pid ? sandbox_send(u->child.socket, ask, sizeof(*ask), &fd, 1) : -EIO;
+    close(fd);
+    return result ? -EIO : 0;
+}
+
 static int hand_memory(struct unwinder *u, pid_t pid)
 {
     uint32_t here = 1;
@@ -455,12 +473,14 @@ int unwinder_image(struct unwinder *u, unsigned image, pid_t pid, const struct p
     for (size_t i = 0; i < files->count; i++) {
         const struct process_file *file = &files->rows[i];
 
+        bool vdso = !strcmp(file->path, "[vdso]");
+
         /* A file has one row for each part of it that has code. */
-        if (file->fd < 0 || (i && files->rows[i - 1].base == file->base))
+        if ((file->fd < 0 && !vdso) || (i && files->rows[i - 1].base == file->base))
             continue;
         ask.address = file->base;
         name_file(file->path, ask.name);
-        if (send_file(u, pid, &ask, file->fd) == -EIO)
+        if ((vdso ? send_vdso(u, &ask) : send_file(u, pid, &ask, file->fd)) == -EIO)
             return replace(u);
     }
     ask.what = ASK_LIST;
@@ -521,6 +541,10 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, const uint64_
     struct answer answer;
     int result;
 
+    if (u->frozen.registers) {
+        ask.ran = 1;
+        memcpy(ask.registers, u->frozen.registers, sizeof(ask.registers));
+    }
     u->runtime.count = 0;
     u->runtime.lock_at = 0;
     u->runtime.state = RUNTIME_NONE;

@@ -28,7 +28,7 @@
     "id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map INTEGER, address INTEGER, "      \
     "name TEXT, file TEXT, line INTEGER);"                                                        \
     "CREATE TABLE samples("                                                                       \
-    "time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER);"               \
+    "time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER, missing TEXT);" \
     "CREATE TABLE switches("                                                                      \
     "time_ns INTEGER, cpu INTEGER, old_thread INTEGER, new_thread INTEGER, state TEXT, "          \
     "cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER, waker INTEGER, "           \

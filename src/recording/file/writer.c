@@ -59,7 +59,7 @@ static const char *const statements[STATEMENTS] = {
                      "WHERE id=?1",
     [MAP] = "INSERT INTO maps VALUES(?,?,?,?,?,?,?,?,?,?)",
     [STACK] = "INSERT INTO stacks VALUES(?,?,?,?,?,?,?,?)",
-    [SAMPLE] = "INSERT INTO samples VALUES(?,?,?,?,?)",
+    [SAMPLE] = "INSERT INTO samples VALUES(?,?,?,?,?,?)",
     [SWITCH] = "INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
     [WAKER] = "INSERT INTO wakers VALUES(?,?,?,?,?,?,?)",
     [WAIT] = "INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,?,?,?)",
@@ -199,9 +199,10 @@ int writer_stack(struct writer *w, int64_t id, int64_t caller, bool kernel, int6
 }
 
 int writer_sample(struct writer *w, uint64_t time_ns, uint32_t cpu, int64_t thread, int64_t stack,
-                  uint64_t weight)
+                  uint64_t weight, const char *missing)
 {
-    return put(w, SAMPLE, "iiiii", (int64_t)time_ns, (int64_t)cpu, thread, stack, (int64_t)weight);
+    return put(w, SAMPLE, "iiiiit", (int64_t)time_ns, (int64_t)cpu, thread, stack, (int64_t)weight,
+               missing);
 }
 
 int writer_switch(struct writer *w, const struct writer_switch *s)

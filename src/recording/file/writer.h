@@ -77,8 +77,9 @@ int writer_map(struct writer *w, const struct writer_map *map);
  */
 int writer_stack(struct writer *w, int64_t id, int64_t caller, bool kernel, int64_t map,
                  uint64_t address, const char *name, const char *file, uint64_t line);
+/* missing: why the stack is not complete; NULL: it is, or nobody knows. */
 int writer_sample(struct writer *w, uint64_t time_ns, uint32_t cpu, int64_t thread, int64_t stack,
-                  uint64_t weight);
+                  uint64_t weight, const char *missing);
 
 struct writer_switch {
     uint64_t time_ns;

@@ -17,6 +17,7 @@
 #include "found.h"
 #include "now.h"
 #include "pid_ns.h"
+#include "ran.h"
 #include "resolve.h"
 #include "rings.h"
 #include "schema.h"
@@ -45,6 +46,7 @@ struct recorder {
     uint64_t lost_samples, lost_switches; /* by it, so far */
     struct prcb_processors *processors;
     struct waits *waits;   /* NULL: none may be had, or switches are left out */
+    struct ran *ran;       /* NULL: stacks of samples are those of frame pointers */
     bool by_prcbd;         /* switches come from the session */
     struct wakers *wakers; /* NULL: they are not recorded */
     struct writer *writer;
@@ -186,6 +188,7 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
         .rate = options->rate,
         .samples = true,
         .stacks = options->stacks,
+        .stack_bytes = options->stack_bytes,
         .switches = options->switches,
         .on_exec = is_command(options),
     };
@@ -220,6 +223,9 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
     }
     open_waits(r);
     keep_log(r);
+    if (options->stacks && options->stack_bytes)
+        r->ran = ran_open();
+    r->progress.copies = r->ran;
     *ret = r;
     return 0;
 }
@@ -230,6 +236,7 @@ void recorder_close(struct recorder *r)
         return;
     rings_close(r->rings);
     bpf_source_close(r->bpf);
+    ran_close(r->ran);
     waits_close(r->waits);
     world_close(r->world);
     wakers_close(r->wakers);
@@ -263,17 +270,24 @@ int recorder_program(struct recorder *r, uint32_t i, struct prcb_program *ret)
 
 /* Writes the frames of a chain, the outermost first. The kernel's marks, huge addresses, tell
  * where its own part ends. A caller's address is where the call returns to: the byte before it
- * belongs to the call. */
-static int64_t stack_of(struct recorder *r, const struct ring_event *event)
+ * belongs to the call. The user's part is unwound from the copy of the stack where that can be
+ * done. *ret_missing as writer_sample has it. */
+static int64_t stack_of(struct recorder *r, const struct ring_event *event,
+                        const char **ret_missing)
 {
     struct {
         uint64_t address;
         bool kernel;
     } frames[DEPTH_MAX];
+    uint64_t user[RAN_FRAMES];
+    size_t user_count = 0;
     bool kernel = event->kernel;
     size_t count = 0;
     int64_t id = 0;
 
+    *ret_missing = r->ran ? ran_unwind(r->ran, r->waits ? waits_stacks(r->waits) : NULL, r->world,
+                                       event, user, &user_count)
+                          : NULL;
     for (size_t i = 0; i < event->chain_count && count < DEPTH_MAX; i++) {
         uint64_t address = event->chain[i];
 
@@ -281,10 +295,14 @@ static int64_t stack_of(struct recorder *r, const struct ring_event *event)
             kernel = address == (uint64_t)PERF_CONTEXT_KERNEL;
             continue;
         }
-        if (!address)
+        if (!address || (user_count && !kernel))
             continue;
         frames[count].address = count ? address - 1 : address;
         frames[count++].kernel = kernel;
+    }
+    for (size_t i = 0; i < user_count && count < DEPTH_MAX; i++) {
+        frames[count].address = !i && count ? user[i] - 1 : user[i];
+        frames[count++].kernel = false;
     }
     if (!count) {
         frames[0].address = event->ip;
@@ -305,12 +323,15 @@ static int on_sample(struct recorder *r, const struct ring_event *event)
      * its switches name nobody. */
     const char *state = event->tid > 0 ? "running" : NULL;
     int64_t thread = world_thread(r->world, event->pid, event->tid, event->time_ns, state);
-    int64_t stack = thread ? stack_of(r, event) : 0;
+    const char *missing = NULL;
+    int64_t stack = thread ? stack_of(r, event, &missing) : 0;
 
     if (!stack)
         return -ENOMEM;
     r->progress.samples++;
-    return writer_sample(r->writer, event->time_ns, event->cpu, thread, stack, event->weight);
+    r->progress.complete += r->ran && !missing;
+    return writer_sample(r->writer, event->time_ns, event->cpu, thread, stack, event->weight,
+                         missing);
 }
 
 /* The idle thread counts as nobody. */
@@ -648,6 +669,7 @@ static int write_facts(struct recorder *r)
     writer_fact(w, "sample_source", "%s", r->progress.source);
     writer_fact(w, "switch_source", "%s", r->progress.switching);
     writer_fact(w, "wakers", "%d", r->options.wakers);
+    writer_fact(w, "sample_stack_bytes", "%u", r->ran ? options->stack_bytes : 0);
     writer_fact(w, "wait_stacks", "%d", r->waits && options->stacks);
     writer_fact(w, "processor_times_source", "%s",
                 prcb_processors_tier(r->processors) == PRCB_TIER_BPF ? "eBPF" : "/proc/stat");

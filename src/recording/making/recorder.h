@@ -27,9 +27,10 @@ struct recorder_options {
     bool frequency; /* rate is per second; else one sample in so many events */
     uint64_t rate;  /* 0: 1000 a second, or what the kernel allows where that is less */
     bool stacks, switches;
-    bool native; /* stacks of waits: an interpreter's own functions */
-    bool spans;  /* stacks of waits: and the spans of traces that threads publish */
-    bool wakers; /* with switches, where these come from eBPF: who woke each thread */
+    uint32_t stack_bytes; /* of the user's stack, copied with each sample; 0: frame pointers */
+    bool native;          /* stacks of waits: an interpreter's own functions */
+    bool spans;           /* stacks of waits: and the spans of traces that threads publish */
+    bool wakers;          /* with switches, where these come from eBPF: who woke each thread */
     enum prcb_tier tier;
     bool all; /* the whole system; else these processes and threads, and what they start; nothing of
                  these: the child */
@@ -67,6 +68,8 @@ void recorder_close(struct recorder *r); /* NULL is allowed */
 
 struct recorder_progress {
     uint64_t samples, switches, lost, bytes, wait_stacks;
+    uint64_t complete;     /* samples whose stacks are, */
+    bool copies;           /* where they are unwound from copies */
     bool user_only;        /* the kernel's own work may not be sampled */
     const char *source;    /* of the samples */
     const char *switching; /* source of the switches */

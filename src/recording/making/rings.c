@@ -18,10 +18,32 @@
 #include "present.h"
 
 #define RING_BYTES_MAX (2u << 20)
+#define COPY_BYTES_MAX (8u << 20)   /* with copies of stacks, */
+#define COPY_BYTES_ALL (256u << 20) /* but no more than this for all processors */
 #define RING_BYTES_MIN (32u << 10)
 #define PARANOID       "kernel.perf_event_paranoid"
 
 #define FORMAT_LOST (1u << 4) /* PERF_FORMAT_LOST, 6.0: a read tells what found no room */
+
+/* Registers by the kernel's numbers (asm/perf_regs.h), and where DWARF's numbers lie among those
+ * that are asked for. */
+#if defined(__x86_64__)
+#define REGISTERS 0xff01ffull /* ax bx cx dx si di bp sp ip, r8 to r15 */
+enum { REGISTER_PC = 8 };
+static const uint8_t dwarf_places[] = {0, 3, 2, 1, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16};
+#elif defined(__aarch64__)
+#define REGISTERS 0x1ffffffffull /* x0 to x30, sp, pc */
+enum { REGISTER_PC = 32 };
+static const uint8_t dwarf_places[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                       11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                       22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+#else
+#define REGISTERS 0 /* of others no stack is unwound */
+enum { REGISTER_PC = 0 };
+static const uint8_t dwarf_places[] = {0};
+#endif
+
+#define ABI_64 2 /* PERF_SAMPLE_REGS_ABI_64 */
 
 #ifndef PERF_RECORD_MISC_MMAP_BUILD_ID
 #define PERF_RECORD_MISC_MMAP_BUILD_ID (1 << 14)
@@ -104,6 +126,11 @@ static void set_attr(struct perf_event_attr *attr, const struct prcb_counter_eve
     };
     if (options->stacks)
         attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
+    if (options->stacks && options->stack_bytes && REGISTERS) {
+        attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+        attr->sample_regs_user = REGISTERS;
+        attr->sample_stack_user = options->stack_bytes;
+    }
     if (!options->samples) {
         attr->type = PERF_TYPE_SOFTWARE;
         attr->config = PERF_COUNT_SW_DUMMY;
@@ -222,11 +249,20 @@ static int open_error(const struct rings *rings, int error, struct prcb_error *e
     }
 }
 
-static int map_ring(struct ring *ring, int fd)
+static size_t most_bytes(const struct rings *rings)
+{
+    size_t bytes = rings->attr.sample_stack_user ? COPY_BYTES_MAX : RING_BYTES_MAX;
+
+    while (bytes > RING_BYTES_MAX && bytes * rings->count > COPY_BYTES_ALL)
+        bytes /= 2;
+    return bytes;
+}
+
+static int map_ring(const struct rings *rings, struct ring *ring, int fd)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-    for (size_t bytes = RING_BYTES_MAX; bytes >= RING_BYTES_MIN; bytes /= 2) {
+    for (size_t bytes = most_bytes(rings); bytes >= RING_BYTES_MIN; bytes /= 2) {
         void *at = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
         if (at != MAP_FAILED) {
@@ -262,7 +298,7 @@ static int add_event(struct rings *rings, struct ring *ring, pid_t tid, struct p
         return prcb_fail(err, result, "out of memory");
     }
     if (ring->fd < 0) {
-        result = map_ring(ring, fd);
+        result = map_ring(rings, ring, fd);
         if (result)
             return prcb_fail(err, result,
                              "no memory for the ring of processor %u: %s "
@@ -334,6 +370,37 @@ static uint64_t time_of(const struct perf_event_header *head)
     return time;
 }
 
+uint64_t rings_registers(const uint64_t *registers, uint64_t ret[32])
+{
+    memset(ret, 0, 32 * sizeof(*ret));
+    for (size_t i = 0; i < sizeof(dwarf_places); i++)
+        ret[i] = registers[dwarf_places[i]];
+    return registers[REGISTER_PC];
+}
+
+/* words: what follows the chain: the registers' kind, and these if there are any; how many bytes of
+ * stack were asked for, the bytes, and how many of them there are. */
+static void decode_copy(const uint64_t *words, size_t count, struct ring_event *ret)
+{
+    const size_t registers = sizeof(dwarf_places) + 1;
+    size_t at = 1, bytes;
+
+    if (!count)
+        return;
+    ret->kernel_only = !words[0];
+    if (words[0] != ABI_64 || count < at + registers + 1)
+        return;
+    ret->registers = words + at;
+    at += registers;
+    bytes = (size_t)words[at++];
+    if (!bytes || bytes % 8 || bytes / 8 >= count - at)
+        return;
+    ret->stack = (const uint8_t *)(words + at);
+    ret->stack_bytes = (size_t)words[at + bytes / 8];
+    if (ret->stack_bytes > bytes)
+        ret->stack_bytes = 0;
+}
+
 static bool decode_sample(const struct perf_event_header *head, struct ring_event *ret)
 {
     const struct {
@@ -359,6 +426,8 @@ static bool decode_sample(const struct perf_event_header *head, struct ring_even
     if (bytes >= 48 && sample->chain_count <= (bytes - 48) / 8) {
         ret->chain = sample->chain;
         ret->chain_count = (size_t)sample->chain_count;
+        decode_copy(sample->chain + sample->chain_count,
+                    (bytes - 48) / 8 - (size_t)sample->chain_count, ret);
     }
     return true;
 }

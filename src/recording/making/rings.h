@@ -22,10 +22,11 @@ struct rings_options {
     const char *event; /* as prcb_counters_open names it */
     bool frequency;    /* rate is per second; else one sample in so many events */
     uint64_t rate;
-    bool samples;  /* false: switches, threads and maps only */
-    bool stacks;   /* chains of frame pointers */
-    bool switches; /* a record when a thread leaves or gets a processor */
-    bool on_exec;  /* begin with the next exec of the thread */
+    bool samples;         /* false: switches, threads and maps only */
+    bool stacks;          /* chains of frame pointers */
+    uint32_t stack_bytes; /* with them: registers and this much of the user's stack; 0: neither */
+    bool switches;        /* a record when a thread leaves or gets a processor */
+    bool on_exec;         /* begin with the next exec of the thread */
 };
 
 enum ring_kind {
@@ -51,6 +52,10 @@ struct ring_event {
     bool kernel;
     const uint64_t *chain; /* as the kernel wrote it, with its marks; NULL: none */
     size_t chain_count;
+    bool kernel_only;          /* a thread of the kernel: it has no user's stack */
+    const uint64_t *registers; /* as the kernel numbers them (rings_registers); NULL: none */
+    const uint8_t *stack;
+    size_t stack_bytes;
     /* RING_SWITCH */
     bool out, preempted;
     bool both; /* the whole processor is watched: other_* are set */
@@ -82,6 +87,15 @@ struct ring_event {
 
 #define RING_SOURCE  (1ull << 63)
 #define RINGS_FRAMES 256 /* of RING_WAIT, at most, of either mode */
+
+#if defined(__x86_64__)
+#define RINGS_SP 7 /* the stack pointer, by its number in DWARF */
+#else
+#define RINGS_SP 31
+#endif
+/* Puts the registers of a sample by their numbers in DWARF; 32 at most. Returns the address of the
+ * next instruction. */
+uint64_t rings_registers(const uint64_t *registers, uint64_t ret[32]);
 
 struct rings; /* opaque */
 

@@ -27,6 +27,8 @@
 
 struct map {
     uint64_t start, end;
+    uint64_t base; /* an address less this is a place in the file */
+    uint64_t name; /* of the file: a hash of its last part */
     int64_t id;
 };
 
@@ -359,6 +361,23 @@ static void look_where(struct process *process)
         !strcmp(its, ours) && readlink(path, root, sizeof(root) - 1) > 0 && !strcmp(root, "/");
 }
 
+/* The last part of a path: folders may be called otherwise in another root. */
+static uint64_t hash_of_name(const char *path)
+{
+    static const char deleted[] = " (deleted)";
+    const char *slash = path ? strrchr(path, '/') : NULL, *name = slash  ? slash + 1
+                                                                  : path ? path
+                                                                         : "";
+    char text[256];
+    char *end;
+
+    snprintf(text, sizeof(text), "%s", name);
+    end = strstr(text, deleted);
+    if (end && !end[strlen(deleted)])
+        *end = '\0';
+    return table_hash_text(text);
+}
+
 int world_map(struct world *world, const struct writer_map *map)
 {
     struct process *process = find_process(world, (int32_t)map->pid, true);
@@ -373,7 +392,13 @@ int world_map(struct world *world, const struct writer_map *map)
         look_where(process);
     if (process->is_here)
         row.here_ns = (int64_t)(now_by(CLOCK_REALTIME) - (now_ns() - map->time_ns));
-    result = insert(process, (struct map){map->start, map->start + map->length, row.id});
+    result = insert(process, (struct map){
+                                 .start = map->start,
+                                 .end = map->start + map->length,
+                                 .base = map->start - map->file_offset,
+                                 .name = hash_of_name(map->file),
+                                 .id = row.id,
+                             });
     return result ? result : writer_map(world->writer, &row);
 }
 
@@ -480,15 +505,31 @@ static void keep_frame(struct world *world, const struct frame *frame)
     world->frame_count = 0;
 }
 
-static int64_t map_of(struct world *world, int32_t pid, uint64_t address)
+static const struct map *map_at(struct world *world, int32_t pid, uint64_t address)
 {
     const struct process *process = find_process(world, pid, false);
     size_t at;
 
     if (!process)
-        return 0;
+        return NULL;
     at = first_behind(process, address);
-    return at < process->map_count && process->maps[at].start <= address ? process->maps[at].id : 0;
+    return at < process->map_count && process->maps[at].start <= address ? &process->maps[at]
+                                                                         : NULL;
+}
+
+static int64_t map_of(struct world *world, int32_t pid, uint64_t address)
+{
+    const struct map *map = map_at(world, pid, address);
+
+    return map ? map->id : 0;
+}
+
+bool world_has_at(struct world *world, int32_t pid, const struct prcb_frame *frame)
+{
+    const struct map *map = map_at(world, pid, frame->address);
+
+    return map && frame->address - map->base == frame->place &&
+           map->name == hash_of_name(frame->file);
 }
 
 /* name: NULL, or instead of an address; file and line: of its source, if that is known. */

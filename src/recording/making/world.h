@@ -46,13 +46,16 @@ int world_look(struct world *world, int32_t pid, uint64_t time_ns);
 int world_look_at_thread(struct world *world, int32_t pid, int32_t tid, bool maps,
                          uint64_t time_ns);
 
+struct prcb_frame;
+/* Whether a process now has the frame's file mapped at the frame's place. */
+bool world_has_at(struct world *world, int32_t pid, const struct prcb_frame *frame);
+
 /* Returns the stack row of a frame under its caller (0: outermost), in a process; it is written
  * when it is new. 0: it could not be written. */
 int64_t world_frame(struct world *world, int32_t pid, int64_t caller, bool kernel,
                     uint64_t address);
 /* Does the same for a function of the kernel of which only the name is known. Names are compared
  * by address: the caller keeps one copy of each, which lasts as long as the world. */
-struct prcb_frame;
 /* The same for a function that an interpreter runs; its texts last as long as the recording. */
 int64_t world_source_frame(struct world *world, int64_t caller, const struct prcb_frame *frame);
 int64_t world_kernel_frame(struct world *world, int64_t caller, const char *name);

@@ -497,6 +497,9 @@ static int set_times(struct recording *r, struct prcb_error *err)
     free(complete);
     r->has_switches = fact_is(r, "switch_source", "none") == 0;
     r->has_wait_stacks = fact_is(r, "wait_stacks", "1") == 1;
+    r->has_copies = fact_is(r, "sample_stack_bytes", "0") == 0 &&
+                    number(r, "SELECT count(*) FROM pragma_table_info('samples') "
+                              "WHERE name='missing'") == 1;
     /* Recordings of earlier versions lack these columns and the table. */
     r->has_history = number(r, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND "
                                "name = 'intervals'") > 0;

@@ -84,6 +84,8 @@ struct recording {
     bool has_wakers;           /* they were recorded */
     bool has_switches;         /* they were to be recorded */
     bool has_wait_stacks;      /* so were these */
+    bool has_copies;           /* stacks of samples were unwound from copies; `missing` says which
+                                  are not complete */
     bool has_history;          /* it is of prcb top -w: intervals, no samples */
     bool has_states;           /* the file has columns for what threads did at the start */
     uint64_t start_ns, end_ns; /* end_ns: of the last record, where the recording was cut off */

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -297,6 +298,24 @@ static uint64_t unknown_time(const struct recording *r, const struct report_thre
     return end > start && end - start > known ? end - start - known : 0;
 }
 
+/* One row: reason, samples. Of a damaged recording there may be more reasons than there are. */
+static int count_gap(sqlite3_stmt *row, void *ctx)
+{
+    struct report *report = ctx;
+    const char *missing = (const char *)sqlite3_column_text(row, 0);
+    uint64_t samples = (uint64_t)sqlite3_column_int64(row, 1);
+    struct report_gap *gap = &report->gaps[report->gap_count];
+
+    if (!missing) {
+        report->complete = samples;
+    } else if (report->gap_count < REPORT_GAPS) {
+        snprintf(gap->missing, sizeof(gap->missing), "%s", missing);
+        gap->samples = samples;
+        report->gap_count++;
+    }
+    return 0;
+}
+
 static int make(struct making *making, struct prcb_error *err)
 {
     const struct recording *r = making->recording;
@@ -316,6 +335,11 @@ static int make(struct making *making, struct prcb_error *err)
     if (!result)
         result = recording_query(r, "SELECT cpu, count(*) FROM samples GROUP BY cpu",
                                  count_processor, making, err);
+    if (!result && r->has_copies)
+        result = recording_query(r,
+                                 "SELECT missing, count(*) FROM samples GROUP BY missing "
+                                 "ORDER BY 2 DESC, 1",
+                                 count_gap, report, err);
     if (!result)
         result = recording_query(r, sum_times, add_times, making, err);
     if (!result)

@@ -49,11 +49,22 @@ struct report_processor {
     } cells[REPORT_CELLS];
 };
 
+/* Samples whose stack is not complete. */
+struct report_gap {
+    char missing[16]; /* why, as the recording has it */
+    uint64_t samples;
+};
+
+#define REPORT_GAPS 16
+
 struct report {
     const struct recording *recording;
     bool weight_is_ns; /* else events */
     bool has_stacks, has_switches;
     uint64_t samples, weight, lost, span_ns;
+    struct report_gap gaps[REPORT_GAPS]; /* the most first; none without recording.has_copies */
+    size_t gap_count;
+    uint64_t complete;                 /* samples with complete stacks; with has_copies */
     uint64_t missed;                   /* switches: stretches_walk_counting */
     struct report_function *functions; /* by self, the most first */
     size_t function_count;

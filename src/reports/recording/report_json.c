@@ -195,6 +195,20 @@ static int add_fact(sqlite3_stmt *row, void *ctx)
     return 0;
 }
 
+static json_object *gaps(struct json_doc *b, const struct report *report)
+{
+    json_object *array = json_object_new_array();
+
+    for (size_t i = 0; i < report->gap_count; i++) {
+        json_object *object = json_object_new_object();
+
+        json_doc_put_text(b, object, "missing", report->gaps[i].missing);
+        json_doc_put_number(b, object, "samples", report->gaps[i].samples);
+        json_doc_append(b, array, object);
+    }
+    return array;
+}
+
 int report_print_json(const struct report *report, const struct report_style *style, FILE *out)
 {
     json_object *top = json_object_new_object();
@@ -209,6 +223,10 @@ int report_print_json(const struct report *report, const struct report_style *st
     json_doc_put_number(b, top, "span_ns", report->span_ns);
     json_doc_put_number(b, top, "samples", report->samples);
     json_doc_put_number(b, top, "weight", report->weight);
+    json_doc_put_member(b, top, "samples_complete", report->complete,
+                        report->recording->has_copies);
+    json_doc_put_if(b, top, "samples_incomplete", report->recording->has_copies,
+                    report->recording->has_copies ? gaps(b, report) : NULL);
     json_doc_put_number(b, top, "lost", report->lost);
     json_doc_put_number(b, top, "missed_switches", report->missed);
     if (style->tables & REPORT_FUNCTIONS)

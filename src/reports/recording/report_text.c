@@ -155,6 +155,36 @@ static bool has_samples(const struct report *report)
     return !none;
 }
 
+/* How many of the samples' stacks are whole, and what would make more of them so. */
+static void print_complete(const struct report *report, FILE *out)
+{
+    static const struct {
+        const char *missing, *words;
+    } reasons[] = {
+        {"cut", "deeper than what was copied (--stack-bytes)"},
+        {"broken", "no rules for code that was met"},
+        {"ended", "the process ended too soon"},
+        {"budget", "no time to unwind them (a lower -F)"},
+        {"permission", "no permission to read the process"},
+        {"other program", "the process ran another program by then"},
+        {"no copy", "no memory of the stack"},
+    };
+
+    if (!report->recording->has_copies || !report->samples)
+        return;
+    fprintf(out, "stacks are complete for %.1f%% of the samples",
+            percent(report->complete, report->samples));
+    for (size_t i = 0; i < report->gap_count; i++) {
+        const struct report_gap *gap = &report->gaps[i];
+        const char *words = "the process could not be read";
+
+        for (size_t j = 0; j < sizeof(reasons) / sizeof(*reasons); j++)
+            words = strcmp(gap->missing, reasons[j].missing) ? words : reasons[j].words;
+        fprintf(out, "%s %.1f%%: %s", i ? "," : ";", percent(gap->samples, report->samples), words);
+    }
+    fputc('\n', out);
+}
+
 static void print_head(const struct report *report, FILE *out)
 {
     static const char *const facts[] = {"command", "event", "sample_source"};
@@ -184,6 +214,7 @@ static void print_head(const struct report *report, FILE *out)
     if (!report->recording->complete)
         fprintf(out, "note: the recording is incomplete or still running; this is what it contains "
                      "so far\n");
+    print_complete(report, out);
     note_short_threads(report, out);
     recording_query(report->recording,
                     "SELECT substr(name, 1 + length('" RECORD_MISSES "'), 64), "

@@ -26,10 +26,12 @@
 #include "stat_options.h"
 #include "stat_wait.h"
 
-#define DEFAULT_PATH  "prcb.db"
-#define DEFAULT_EVENT "cpu-clock"
-#define MAX_HZ        1000000
-#define PROGRESS_NS   500000000ull
+#define DEFAULT_PATH    "prcb.db"
+#define DEFAULT_EVENT   "cpu-clock"
+#define MAX_HZ          1000000
+#define STACK_BYTES     16384
+#define STACK_BYTES_MAX 57344 /* a record of the perf ring has room for 64 KiB */
+#define PROGRESS_NS     500000000ull
 
 struct run {
     const struct cli_command *command;
@@ -59,6 +61,16 @@ static int take_rate(struct cli_parser *parser, void *target)
     return cli_parse_number(parser, &run->options.rate);
 }
 
+static int take_stack_bytes(struct cli_parser *parser, void *target)
+{
+    struct run *run = target;
+    uint64_t bytes = 0;
+    int result = cli_parse_number(parser, &bytes);
+
+    run->options.stack_bytes = (uint32_t)(bytes + 7) & ~7u; /* the kernel takes words */
+    return result;
+}
+
 #define AT(member) .at = offsetof(struct run, member)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
@@ -76,8 +88,11 @@ static const struct cli_option option_rows[] = {
      .take = take_rate, .min = 1, .max = MAX_HZ},
     {'c', "count", "PERIOD", "take a sample each PERIOD events (of cpu-clock: nanoseconds)",
      .take = take_rate, .min = 1, .max = INT64_MAX},
-    {'g', "stacks", NULL, "with stacks: of samples kernel and user, by frame pointers; of waits of a\n"
-                         "millisecond and longer the whole user stack", AT(options.stacks)},
+    {'g', "stacks", NULL, "with stacks: of samples kernel and user, and of waits of a millisecond and\n"
+                         "longer; complete without frame pointers", AT(options.stacks)},
+    {0, "stack-bytes", "BYTES", "with -g: copy this much of the stack with each sample (default 16384, to\n"
+                                "57344); 0: follow frame pointers instead, which costs less",
+     .take = take_stack_bytes, .max = STACK_BYTES_MAX},
     {0, "native", NULL, "with -g: show an interpreter's own functions, not those of its program",
      AT(options.native)},
     {0, "spans", NULL, "with -g: and the span of a trace (request) that a thread waited in, of programs\n"
@@ -376,8 +391,19 @@ static int next_program(void *from, uint32_t i, struct prcb_program *ret)
     return recorder_program(from, i, ret);
 }
 
+/* How many of the samples have complete stacks; "": nothing is known of that. */
+static const char *complete_text(const struct recorder_progress *now, char ret[32])
+{
+    *ret = '\0';
+    if (now->copies && now->samples)
+        snprintf(ret, 32, " (%.1f%% complete)",
+                 100.0 * (double)now->complete / (double)now->samples);
+    return ret;
+}
+
 static int finish(struct run *run)
 {
+    char complete[32];
     struct recorder_progress now;
     struct namer namer = {0};
     struct prcb_error err;
@@ -402,8 +428,9 @@ static int finish(struct run *run)
         recorder_look(run->recorder, &now);
         if (!run->failed)
             cli_warn(run->command,
-                     "%" PRIu64 " samples, %" PRIu64 " switches, %" PRIu64 " lost: %s", now.samples,
-                     now.switches, now.lost, run->options.path);
+                     "%" PRIu64 " samples%s, %" PRIu64 " switches, %" PRIu64 " lost: %s",
+                     now.samples, complete_text(&now, complete), now.switches, now.lost,
+                     run->options.path);
         misses_write(stderr, "prcb record: ", next_program, run->recorder,
                      "switches, or what waits were for, may be missing");
     } else if (run->had_child) {
@@ -464,7 +491,7 @@ static int run_record(const struct cli_command *self, int argc, char **argv)
 {
     struct run run = {
         .command = self,
-        .options = {.path = DEFAULT_PATH, .event = DEFAULT_EVENT},
+        .options = {.path = DEFAULT_PATH, .event = DEFAULT_EVENT, .stack_bytes = STACK_BYTES},
     };
     int status;
 

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "ran.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <prcb/stack.h>
+
+#include "now.h"
+
+#ifdef HAVE_STACK
+
+/* While stacks are unwound, the rings fill. */
+#define FREE_NS 500000000ull
+#define PERCENT 50 /* of the time that has passed */
+
+struct ran {
+    struct prcb_stacks *own; /* NULL: nobody has needed it yet */
+    uint64_t opened_ns, used_ns;
+};
+
+struct ran *ran_open(void)
+{
+    struct ran *ran = calloc(1, sizeof(*ran));
+
+    if (ran)
+        ran->opened_ns = now_ns();
+    return ran;
+}
+
+void ran_close(struct ran *ran)
+{
+    if (ran && ran->own)
+        prcb_stacks_close(ran->own);
+    free(ran);
+}
+
+static const char *explain(int result)
+{
+    switch (result) {
+    case -EPERM:
+        return "permission";
+    case -ESRCH:
+    case -ENOTSUP:
+        return "ended";
+    default:
+        return "unreadable";
+    }
+}
+
+/* Takes the frames that the process had at the sample's moment: the reader knows what it has
+ * mapped now. Code that no file holds has no name there, and none here. */
+static const char *take_frames(struct world *world, int32_t pid, const struct prcb_stack *stack,
+                               uint64_t *ret, size_t *ret_count)
+{
+    for (uint32_t i = 0; i < stack->frame_count && i < RAN_FRAMES; i++) {
+        if (stack->frames[i].file && !world_has_at(world, pid, &stack->frames[i])) {
+            *ret_count = 0;
+            return "other program";
+        }
+        ret[i] = stack->frames[i].address;
+        *ret_count = i + 1;
+    }
+    return stack->flags & PRCB_STACK_COMPLETE ? NULL
+           : stack->flags & PRCB_STACK_CUT    ? "cut"
+                                              : "broken";
+}
+
+static const char *unwind(struct ran *ran, struct prcb_stacks *stacks, struct world *world,
+                          const struct ring_event *event, uint64_t *ret, size_t *ret_count)
+{
+    struct prcb_running running = {
+        .size = sizeof(running),
+        .pid = event->pid,
+        .tid = event->tid,
+        .stack = event->stack,
+        .stack_bytes = event->stack_bytes,
+    };
+    struct prcb_stack stack = {.size = sizeof(stack)};
+    uint64_t began = now_ns();
+    int result;
+
+    running.pc = rings_registers(event->registers, running.registers);
+    running.stack_at = running.registers[RINGS_SP];
+    result = prcb_stacks_ran(stacks, &running, &stack, NULL);
+    ran->used_ns += now_ns() - began;
+    return result ? explain(result) : take_frames(world, event->pid, &stack, ret, ret_count);
+}
+
+static bool may_use(const struct ran *ran)
+{
+    uint64_t passed = now_ns() - ran->opened_ns;
+
+    return ran->used_ns < FREE_NS + passed * PERCENT / 100;
+}
+
+const char *ran_unwind(struct ran *ran, struct prcb_stacks *shared, struct world *world,
+                       const struct ring_event *event, uint64_t *ret, size_t *ret_count)
+{
+    *ret_count = 0;
+    if (event->kernel_only)
+        return NULL;
+    if (!event->registers || !event->stack_bytes)
+        return "no copy";
+    if (!may_use(ran))
+        return "budget";
+    if (!shared && !ran->own && prcb_stacks_open(NULL, NULL, &ran->own, NULL))
+        return "unreadable";
+    return unwind(ran, shared ? shared : ran->own, world, event, ret, ret_count);
+}
+
+#else
+
+struct ran *ran_open(void)
+{
+    return NULL;
+}
+
+void ran_close(struct ran *ran)
+{
+    (void)ran;
+}
+
+const char *ran_unwind(struct ran *ran, struct prcb_stacks *shared, struct world *world,
+                       const struct ring_event *event, uint64_t *ret, size_t *ret_count)
+{
+    (void)ran;
+    (void)shared;
+    (void)world;
+    (void)event;
+    (void)ret;
+    *ret_count = 0;
+    return "unreadable";
+}
+
+#endif

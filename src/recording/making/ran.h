@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Stacks of samples on a processor: unwound from the registers and the copy of the stack that came
+ * with them, by the reader of waits' stacks, within a budget of time.
+ *
+ * Threads  One at a time.
+ */
+#ifndef PRCB_RECORD_RAN_H
+#define PRCB_RECORD_RAN_H
+
+#include "rings.h"
+#include "world.h"
+
+struct prcb_stacks;
+struct ran; /* opaque */
+
+#define RAN_FRAMES 256 /* of one stack */
+
+/* NULL: this build unwinds none, or nothing can be had for it. */
+struct ran *ran_open(void);
+void ran_close(struct ran *ran); /* NULL is allowed */
+
+/* Finds the user's frames of a sample, innermost first, as addresses of calls. shared: a reader
+ * that is used anyway; NULL: a reader of its own is. Returns NULL: they are complete; else why they
+ * are not, as the recording has it. *ret_count 0: none are known. */
+const char *ran_unwind(struct ran *ran, struct prcb_stacks *shared, struct world *world,
+                       const struct ring_event *event, uint64_t *ret, size_t *ret_count);
+
+#endif
