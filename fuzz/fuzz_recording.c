@@ -66,6 +66,7 @@ static void print(const struct recording *recording, FILE *out)
     if (!report_make(recording, 40, &report, &err)) {
         report_print_text(&report, &style, out);
         report_print_json(&report, &style, out);
+        report_print_brief(&report, out);
         report_free(&report);
     }
     export_folded(recording, out, &err);

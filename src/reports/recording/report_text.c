@@ -585,10 +585,15 @@ static void print_timeline(const struct report *report, FILE *out)
     fputc('\n', out);
 }
 
-void report_print_text(const struct report *report, const struct report_style *style, FILE *out)
+void report_print_head(const struct report *report, FILE *out)
 {
     print_head(report, out);
     print_held_back(report, out);
+}
+
+void report_print_text(const struct report *report, const struct report_style *style, FILE *out)
+{
+    report_print_head(report, out);
     if (style->tables & REPORT_FUNCTIONS && has_samples(report))
         print_functions(report, style, out);
     if (style->tables & REPORT_THREADS)

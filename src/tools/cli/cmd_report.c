@@ -47,6 +47,7 @@ enum format {
     FORMAT_TEXT,
     FORMAT_JSON,
     FORMAT_CSV,
+    FORMAT_BRIEF,
     FORMAT_FOLDED,
     FORMAT_FIREFOX,
     FORMAT_PPROF,
@@ -274,6 +275,8 @@ static const struct cli_option option_rows[] = {
     {0, "top", "N", "the first N rows of a table (default 20 in tables, else all; 0: all)",
      .kind = CLI_NUMBER, AT(top), .max = UINT32_MAX},
     {'j', "json", NULL, "one JSON document", FORM(FORMAT_JSON)},
+    {0, "brief", NULL, "a JSON document of at most 8 KiB: what held threads up, the largest waits, stacks\n"
+                       "and functions, and what the recording cannot say", FORM(FORMAT_BRIEF)},
     {'x', "csv", "SEP", "a line of values per row, with SEP between them ('\\t': a tab)",
      .take = cli_take_values, AT(form), .min = FORMAT_CSV},
     {0, "names", "WHOSE", "with --table switches: columns and units of Windows Performance Analyzer (wpa)",
@@ -324,6 +327,9 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
              isatty(STDOUT_FILENO))
         *ret_status = cli_usage_error(run->command, "--%s is not for a terminal: -o FILE",
                                       run->form.option->name);
+    else if (run->form.number == FORMAT_BRIEF && (run->tables || run->top != TOP_NONE))
+        *ret_status = cli_usage_error(run->command, "--brief chooses what it shows: --table and "
+                                                    "--top do not go with it");
     else if (run->waits && run->form.number != FORMAT_FOLDED)
         *ret_status = cli_usage_error(run->command, "--waits goes with --folded");
     else if ((run->html_max || run->redact) && run->form.number != FORMAT_HTML)
@@ -426,6 +432,8 @@ static int print_tables(const struct run *run, const struct recording *recording
         return result;
     if (run->form.number == FORMAT_JSON)
         result = report_print_json(&report, &style, out);
+    else if (run->form.number == FORMAT_BRIEF)
+        result = report_print_brief(&report, out);
     else if (run->form.number == FORMAT_CSV)
         report_print_csv(&report, &style, out);
     else

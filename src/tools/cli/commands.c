@@ -7,7 +7,7 @@
 
 extern const struct cli_command cmd_stat, cmd_doctor, cmd_layout, cmd_dump, cmd_list, cmd_cpu,
     cmd_power, cmd_record, cmd_report, cmd_why, cmd_top, cmd_serve, cmd_export, cmd_bench,
-    cmd_neighbours, cmd_push, cmd_flight;
+    cmd_neighbours, cmd_push, cmd_flight, cmd_mcp;
 
 const struct cli_command *const cli_commands[] = {
 #ifdef HAVE_PROFILER
@@ -43,6 +43,7 @@ const struct cli_command *const cli_commands[] = {
 #endif
 #ifdef HAVE_PROFILER
     &cmd_export,
+    &cmd_mcp,
 #ifdef HAVE_STACK
     &cmd_push,
 #endif
