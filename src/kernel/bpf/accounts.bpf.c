@@ -173,6 +173,14 @@ static __always_inline void switch_in(struct switching *s, struct profile *profi
     prcb_seq_end(&account->seq, seq);
 }
 
+/* Does what end_away does, for a thread whose switch in was not reported: it came some time ago. */
+static __noinline int end_away_late(struct switching *s, __u64 clock)
+{
+    __u64 ran = has_sched_info() ? growth(clock, s->prev->sched_info.last_arrival) : 0;
+
+    return end_away(&s->tag->away, s->prev, clock, growth(s->now, ran), &s->limits);
+}
+
 static long leave(__u32 i, struct switching *s)
 {
     struct tag *tag = s->tag;
@@ -190,8 +198,8 @@ static long leave(__u32 i, struct switching *s)
         return 0;
     if (!s->now) {
         s->now = switch_clock(prev, account->stamp);
-        if (tag->away.marks) /* its switch in was not reported */
-            end_away(&tag->away, prev, queue_clock(prev, s->now), s->now, &s->limits);
+        if (tag->away.marks)
+            end_away_late(s, queue_clock(prev, s->now));
         /* The cause goes by way of memory: the verifier would go on with every cause there is by
          * itself. */
         *(volatile __u32 *)&tag->cause =
@@ -201,6 +209,8 @@ static long leave(__u32 i, struct switching *s)
         tag->object_noted = false;
         if (s->cause == PRCB_CAUSE_THROTTLED)
             begin_throttled(&tag->away, prev, queue_clock(prev, s->now));
+        if (s->state != TASK_RUNNING_ && task_delayed(prev))
+            begin_queued(&tag->away, prev);
     }
     tell_clock(profile, account->stamp, s->now);
     edges = wants_edges(profile) ? edges_of(profile) : NULL;
@@ -303,8 +313,10 @@ int prcb_move(__u64 *ctx)
         return 0;
     asleep = asleep && !is_moving_itself(task, tag->call.number);
     head = is_move_noted(&tag->away, asleep) ? head_block() : NULL;
-    if (head)
-        note_move(&tag->away, asleep, clock_now(head));
+    if (!head)
+        return 0;
+    tag->away.moves++;
+    note_move(&tag->away, asleep, clock_now(head));
     return 0;
 }
 

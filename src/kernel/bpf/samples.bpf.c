@@ -580,7 +580,8 @@ static __always_inline __u64 queue_clock(struct task_struct *old, __u64 now)
 }
 
 static __always_inline void note_leave(struct thread *thread, struct task_struct *old,
-                                       const struct call_seen *call, __u32 cause, __u64 now)
+                                       const struct call_seen *call, __u32 cause, __u32 state,
+                                       __u64 now)
 {
     thread->left.time_ns = now;
     thread->left.run_delay = has_sched_info() ? old->sched_info.run_delay : 0;
@@ -589,6 +590,8 @@ static __always_inline void note_leave(struct thread *thread, struct task_struct
     thread->away.marks = 0;
     if (cause == PRCB_CAUSE_THROTTLED)
         begin_throttled(&thread->away, old, queue_clock(old, now));
+    if (state != TASK_RUNNING_ && task_delayed(old))
+        begin_queued(&thread->away, old);
 }
 
 /* Finds how long the thread that comes was ready, of the time that it was off; false: that is
@@ -641,7 +644,7 @@ static __always_inline void see_switch(struct switch_seen *seen, struct task_str
         seen->cause = classify(old, registers_of(old), new, state, thread ? &thread->lock : NULL,
                                &restart, &seen->call);
     if (thread) {
-        note_leave(thread, old, &seen->call, seen->cause, seen->now);
+        note_leave(thread, old, &seen->call, seen->cause, state, seen->now);
         /* One that could go on did not sleep: a wake that it had meanwhile ended no wait. That of
          * a sleep may come before its switch out, and is kept. */
         if (state == TASK_RUNNING_)
@@ -821,8 +824,10 @@ int prcb_record_move(__u64 *ctx)
     if (!thread)
         return 0;
     asleep = asleep && !is_moving_itself(task, thread->left.syscall);
-    if (is_move_noted(&thread->away, asleep))
-        note_move(&thread->away, asleep, bpf_ktime_get_ns());
+    if (!is_move_noted(&thread->away, asleep))
+        return 0;
+    thread->away.moves++;
+    note_move(&thread->away, asleep, bpf_ktime_get_ns());
     return 0;
 }
 
