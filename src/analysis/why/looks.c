@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "looks.h"
 #include "array.h"
+#include "fair.h"
 #include "now.h"
-#include "table.h"
+#include "reach.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
-#define NS_PER_US      1000u
-#define NS_PER_MS      1000000ull
-#define LOOK_NS        (20 * NS_PER_MS)
-#define PERF_NS        (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
-#define LOOK_PART      40                /* a look takes at most one part in so many of the time */
-#define QUIET_PART     400               /* and while no account changes in so many, */
-#define QUIET_NS       (500 * NS_PER_MS) /* but looks again within this */
-#define BUDGET_NS      (500 * NS_PER_MS) /* of processor time: at once, and then by share */
-#define PEEK_NS        NS_PER_MS /* ... at chosen waits of interpreters' threads: see looks_next */
-#define READ_NS        (200 * NS_PER_MS) /* for how long a look reads stacks: others may be due */
-#define ROOM_PART      4                 /* accounts of ended threads go back at this share */
-#define WALK_TRIES     50
-#define GOING_ON       16384 /* chosen waits that are remembered until they end */
-#define PROBES         8
-#define STRIDE         7919 /* a prime: looks begin at accounts that are far from each other */
-#define GRANT_NS       (500 * NS_PER_MS) /* for what the end of a report needs */
-#define PROCESSES_MOST 65536             /* whose use of the budget is known */
+#define NS_PER_US  1000u
+#define NS_PER_MS  1000000ull
+#define LOOK_NS    (20 * NS_PER_MS)
+#define PERF_NS    (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
+#define LOOK_PART  40                /* a look takes at most one part in so many of the time */
+#define QUIET_PART 400               /* and while no account changes in so many, */
+#define QUIET_NS   (500 * NS_PER_MS) /* but looks again within this */
+#define BUDGET_NS  (500 * NS_PER_MS) /* of processor time: at once, and then by share */
+#define PEEK_NS    NS_PER_MS /* ... at chosen waits of interpreters' threads: see looks_next */
+#define READ_NS    (200 * NS_PER_MS) /* for how long a look reads stacks: others may be due */
+#define ROOM_PART  4                 /* accounts of ended threads go back at this share */
+#define WALK_TRIES 50
+#define GOING_ON   16384 /* chosen waits that are remembered until they end */
+#define PROBES     8
+#define STRIDE     7919 /* a prime: looks begin at accounts that are far from each other */
+#define GRANT_NS   (500 * NS_PER_MS) /* for what the end of a report needs */
 
 /* A chosen wait that goes on. */
 struct going_on {
@@ -48,10 +48,9 @@ struct looks {
     uint64_t own_at;        /* and of the thread when this one began */
     bool spent;             /* so is the budget, for this look */
     uint64_t granted;       /* until then the budget does not matter; 0: it does */
-    struct table used;      /* by process: microseconds of the budget that it used up */
+    struct fair fair;       /* who used it up */
     pid_t last;             /* who was read for last; 0: nobody in this look, */
     uint64_t last_spent;    /* and what was spent before */
-    uint64_t hungry;        /* processes that used more than a hundredth of it */
     uint64_t read_ns;       /* of this look, for reading stacks: that is the budget's */
     uint64_t cost_before;   /* of the look before, without these */
     uint64_t first, looked; /* when the first look began, and the one before; 0: there was none */
@@ -90,7 +89,7 @@ void looks_close(struct looks *l)
     if (!l)
         return;
     prcb_stacks_close(l->stacks);
-    table_free(&l->used);
+    fair_free(&l->fair);
     free(l->accounts);
     free(l->going_on);
     free(l);
@@ -182,32 +181,18 @@ static uint64_t spent_ns(const struct looks *l)
     return prcb_stacks_status(l->stacks, &status) ? UINT64_MAX : status.cpu_ns + own;
 }
 
-/* Half of the budget is for who comes first; of the other half a process gets nothing that had its
- * fair share: one of many threads leaves some to others. */
-static bool is_greedy(const struct looks *l, pid_t pid, uint64_t spent, uint64_t budget)
-{
-    uint64_t used = table_find_number(&l->used, (uint32_t)pid);
-
-    return spent > budget / 2 && l->hungry > 1 && used > budget / NS_PER_US / l->hungry;
-}
-
 /* Charges who was read for last with what was spent since. */
 static void charge(struct looks *l, uint64_t spent)
 {
-    uint64_t used = l->last ? table_find_number(&l->used, (uint32_t)l->last) : 0;
-
-    if (!l->last || l->used.count >= PROCESSES_MOST)
-        return;
-    if (used)
-        table_remove(&l->used, (uint32_t)l->last, NULL);
-    used += spent > l->last_spent ? (spent - l->last_spent) / NS_PER_US : 0;
-    table_put_number(&l->used, (uint32_t)l->last, (size_t)(used ? used : 1));
+    if (l->last && spent > l->last_spent)
+        fair_charge(&l->fair, l->last, (spent - l->last_spent) / NS_PER_US);
 }
 
 /* Whether there is budget left for a process, which is read for then. */
-static bool has_budget(struct looks *l, pid_t pid)
+static bool is_granted(struct looks *l, pid_t pid)
 {
     uint64_t now = now_ns(), spent, budget;
+    bool greedy;
 
     if (l->granted)
         return now < l->granted;
@@ -219,16 +204,17 @@ static bool has_budget(struct looks *l, pid_t pid)
     l->last_spent = spent;
     budget = BUDGET_NS + (now - l->start) / 100 * l->percent;
     l->spent = now - l->now >= READ_NS || spent >= budget;
-    return !l->spent && !is_greedy(l, pid, spent, budget);
+    greedy = fair_is_greedy(&l->fair, pid, reach_user) && spent > budget / 2;
+    return !l->spent && !greedy;
 }
 
-static void count_hungry(struct looks *l)
+static bool has_budget(struct looks *l, pid_t pid)
 {
-    uint64_t budget = BUDGET_NS + (l->now - l->start) / 100 * l->percent;
+    bool granted = is_granted(l, pid);
 
-    l->hungry = 0;
-    for (size_t i = 0; i < l->used.room; i++)
-        l->hungry += l->used.slots[i].number > budget / NS_PER_US / 100;
+    if (!granted)
+        fair_refuse(&l->fair, pid, reach_user);
+    return granted;
 }
 
 void looks_grant(struct looks *l)
@@ -363,7 +349,7 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
     l->last = 0;
     if (began < l->next && !fns->divided)
         return peek(l, ret_ended, err);
-    count_hungry(l);
+    fair_count(&l->fair, (BUDGET_NS + (l->now - l->start) / 100 * l->percent) / NS_PER_US);
     result = read_chosen(l, err);
     if (!result)
         result = choose_accounts(l, fns, left, err);

@@ -4,8 +4,8 @@
  * budget: when the next look is due by what the last one cost, whether a stack may be read now, and
  * room for new threads as old ones end.
  *
- * A process whose threads ask for more than its fair share of the budget leaves half of it to
- * others.
+ * A user whose threads ask for more than a fair share of the budget leaves half of it to others,
+ * and a process to those of its user (fair.h).
  *
  * One thread.
  */

@@ -46,9 +46,7 @@ static struct {
 
 /* ---- what hung ---- */
 
-/* Finds the process's user by its ids, not by the owner of its files in /proc: root owns these
- * if the process hides its memory. */
-static int64_t user_of(pid_t pid)
+int64_t reach_user(pid_t pid)
 {
     char path[64], text[4096], *line;
     long user = -1;
@@ -65,7 +63,7 @@ static int64_t user_of(pid_t pid)
 
 static void note_hang(pid_t pid)
 {
-    the.hung[the.hangs++ % HUNG_MOST] = (struct hang){pid, user_of(pid), now_ms() + HUNG_MS};
+    the.hung[the.hangs++ % HUNG_MOST] = (struct hang){pid, reach_user(pid), now_ms() + HUNG_MS};
 }
 
 /* Whether this process, or enough of its user's, have hung. *ret_many: many of everybody's have. */
@@ -82,7 +80,7 @@ static bool has_hung(pid_t pid, bool *ret_many)
         if (hang->until_ms <= now)
             continue;
         if (!all++)
-            user = user_of(pid);
+            user = reach_user(pid);
         found |= pid && hang->pid == pid;
         of_user += user >= 0 && hang->user == user;
     }

@@ -69,6 +69,10 @@ int reach_hand(pid_t pid, int place, int socket, const void *message, size_t len
  * of its pages are there: /proc/PID/mem and /proc/PID/pagemap. */
 int reach_hand_memory(pid_t pid, int socket, const void *message, size_t length);
 
+/* Finds the process's user by its ids, not by the owner of its files in /proc: root owns these if
+ * the process hides its memory. -1: root, or not known. */
+int64_t reach_user(pid_t pid);
+
 /* The child exists from the first question until nobody holds it any more. If a program never
  * holds it, it stays until the end of the process. */
 void reach_hold(void);
