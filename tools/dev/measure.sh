@@ -26,15 +26,25 @@ command_bench() {
 }
 
 # The attack suite over and over, with more tries of what depends on luck, for as many minutes; a
-# round that has begun is finished.
+# round that has begun is finished. "soak": all attackers at once, beside honest clients.
 command_attack() {
-    local minutes=${1:-10} rounds=0 failed=0
+    local minutes rounds=0 failed=0 soak=''
+    if [[ ${1:-} == soak ]]; then
+        soak=1
+        shift
+    fi
+    minutes=${1:-10}
     if ! [[ $minutes =~ ^[0-9]+$ ]]; then
         echo "dev attack: '$minutes' is not a number of minutes" >&2
         return 2
     fi
     need "${packages_build[@]}" "${packages_test[@]}"
     build_main
+    if [[ $soak ]]; then
+        PRCB_SOAK_SECONDS=$((minutes * 60)) meson test -C "$here/build" --no-rebuild --verbose \
+            --timeout-multiplier 0 daemon-soak
+        return
+    fi
     while ((rounds == 0 || SECONDS < minutes * 60)); do
         rounds=$((rounds + 1))
         PRCB_ATTACK_TIMES=${PRCB_ATTACK_TIMES:-20} meson test -C "$here/build" --no-rebuild \
