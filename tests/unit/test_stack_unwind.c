@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "alike.h"
 #include "frozen.h"
 #include "stack_child.h"
 #include "process.h"
@@ -133,6 +134,48 @@ static void assert_frame_in(const char *name, uint64_t base, const uint64_t *fra
     fail_msg("%s is no frame, or not in its place", name);
 }
 
+/* What libdw makes of the same copy. */
+static void check_slowly(const struct child *child, const struct frozen *frozen,
+                         const uint64_t *frames, size_t count, enum stack_end end)
+{
+    struct image *image = image_of(child->pid);
+    uint64_t others[FRAMES];
+    enum stack_end other_end;
+
+    image_set_slow(image);
+    assert_int_equal(image_unwind(image, frozen, others, FRAMES, &other_end), count);
+    assert_int_equal(other_end, end);
+    assert_memory_equal(others, frames, count * sizeof(*frames));
+    image_close(image);
+}
+
+/* A copy with the same registers and words has the same frames, whatever lies between these. */
+static void check_alike(struct image *image, struct frozen *frozen)
+{
+    const struct alike_key key = {1, 2}, other = {1, 3};
+    struct alike *alike = NULL;
+    struct alike_words by;
+    size_t at;
+
+    by.words = image_words(image, &by.count, &by.used_fp);
+    if (!by.words)
+        return; /* the frame pointer had to be searched for */
+    assert_null(alike_find(alike, key, frozen));
+    alike_keep(&alike, key, frozen, &by, image);
+    assert_ptr_equal(alike_find(alike, key, frozen), image);
+    assert_null(alike_find(alike, other, frozen));
+    for (size_t i = 0; i < by.count; i++) {
+        at = (size_t)(by.words[i].address - frozen->low);
+        frozen->bytes[at] ^= 1;
+        assert_null(alike_find(alike, key, frozen));
+        frozen->bytes[at] ^= 1;
+    }
+    at = (size_t)(by.words[by.count - 1].address - frozen->low);
+    frozen->length -= frozen->length - at;
+    assert_null(alike_find(alike, key, frozen));
+    alike_free(alike);
+}
+
 static void check_way(const char *way, const char *deep, size_t bytes, enum stack_end expected)
 {
     struct child child = child_start(waiter, way, deep);
@@ -152,6 +195,9 @@ static void check_way(const char *way, const char *deep, size_t bytes, enum stac
         assert_frame_in("outer", base, frames, count, &found);
         assert_frame_in("run", base, frames, count, &found);
     }
+    check_slowly(&child, &frozen, frames, count, end);
+    if (end == STACK_COMPLETE)
+        check_alike(image, &frozen);
     frozen_deinit(&frozen);
     image_close(image);
     child_end(&child);

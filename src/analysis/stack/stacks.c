@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "alike.h"
 #include "cause.h"
 #include "error.h"
 #include "frozen.h"
@@ -43,6 +44,7 @@
 #define RELOAD_TIMES   10            /* nor than so many times what it took: others wait for that */
 #define ASK_NS         5000000ull    /* a process that runs is asked again who it is */
 #define SPANS_TIMES    10            /* so many pauses later, if nothing in it publishes spans */
+#define FROZEN_ASK_NS  100000000ull  /* between two questions whether a process is frozen */
 #define STACK_NS       5000000000ull /* for naming one stack's functions */
 #define LINES_NS       2000000000ull /* for all lines of source */
 #define LONG_NS        1000000000ull /* of a wait as long as this the kernel's part tells, too */
@@ -107,8 +109,12 @@ struct known_name {
 struct process {
     pid_t pid;                         /* 0: free */
     uint64_t identity, again_ns, used; /* again_ns: when it may be read again */
+    uint64_t reading;                  /* of all, which one it was that read it last */
     uint64_t pause_ns;                 /* from its next reading to the one after */
     uint64_t asked_ns;                 /* when it was last asked who it is, for a thread that ran */
+    uint64_t seen_ns;                  /* when it was last seen to be this one */
+    uint64_t cold_ns;                  /* when it was last asked whether it is frozen, 0: never, */
+    bool frozen;                       /* and was */
     uint64_t spans_ns;                 /* when it is read again for who publishes spans */
     bool usable;
     bool nested;    /* in a pid namespace of its own: it counts its threads otherwise */
@@ -129,8 +135,9 @@ struct prcb_stacks {
     size_t kept; /* bytes of texts and stacks */
     struct known_tasks *tasks;
     struct known_stack *ran;                   /* of the last thread that ran */
+    struct alike *alike;                       /* stacks of chosen waits, with known_stack */
     struct process processes[UNWINDER_IMAGES]; /* by number of the image */
-    uint64_t uses, lines_ns;                   /* lines_ns: spent on lines of source */
+    uint64_t uses, readings, lines_ns;         /* lines_ns: spent on lines of source */
 };
 
 /* Nothing new can be kept: -EIO, for a limit. It is not -ENOMEM, which would end a program that
@@ -261,6 +268,7 @@ static int load(struct prcb_stacks *s, struct process *process, pid_t pid, uint6
         return result;
     process->pid = pid;
     process->identity = identity;
+    process->reading = ++s->readings;
     result = unwinder_image(s->unwinder, (unsigned)(process - s->processes), pid, &process->files);
     process_files_release(&process->files);
     process->usable = !result;
@@ -327,10 +335,26 @@ static int image_of(struct prcb_stacks *s, pid_t pid, uint64_t identity, struct 
 /* tid: a thread of it that lives. */
 static int process_of(struct prcb_stacks *s, pid_t pid, pid_t tid, struct process **ret)
 {
-    uint64_t identity = 0;
+    uint64_t identity = 0, now = now_ns();
     int result = identity_of(tid, &identity);
 
-    return result ? result : image_of(s, pid, identity, ret);
+    if (!result)
+        result = image_of(s, pid, identity, ret);
+    if (!result)
+        (*ret)->seen_ns = now;
+    return result;
+}
+
+/* Finds the process of a wait that began before it was last seen to be what it was when it was
+ * read: of all that began since the question before, one asks. NULL: this one has to. */
+static struct process *seen_since(struct prcb_stacks *s, const struct prcb_chosen *chosen)
+{
+    struct process *process = find_process(s, chosen->pid);
+
+    if (!process || !process->usable || chosen->began_ns >= process->seen_ns)
+        return NULL;
+    process->used = ++s->uses;
+    return process;
 }
 
 /* ---- frames ----------------------------------------------------------------------------- */
@@ -413,8 +437,9 @@ struct found {
     struct process *process; /* NULL: it has no user frames */
     uint64_t addresses[UNWINDER_FRAMES];
     size_t count;
-    bool interpreted; /* frames of an interpreter are the unwinder's */
-    bool spanned;     /* the span is the unwinder's */
+    const struct known_stack *alike; /* the stack, which was unwound before; NULL: it was not */
+    bool interpreted;                /* frames of an interpreter are the unwinder's */
+    bool spanned;                    /* the span is the unwinder's */
     /* Their names, or else their files'; NULL: not known. The kernel's do not show how a program
      * waits. */
     const char *functions[UNWINDER_FRAMES];
@@ -989,6 +1014,12 @@ static struct prcb_thread *open_going_on(struct prcb_stacks *s, const struct prc
     return NULL;
 }
 
+static struct alike_key key_of(const struct process *process)
+{
+    return (struct alike_key){process->identity, process->reading};
+}
+
+/* found: the stack, if one like it is known. */
 static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, struct found *found)
 {
     struct frozen *frozen = unwinder_frozen(s->unwinder);
@@ -1001,6 +1032,9 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
     frozen->low = chosen->stack_at;
     frozen->length = chosen->stack_bytes;
     memcpy(frozen->bytes, chosen->stack, chosen->stack_bytes);
+    found->alike = t ? NULL : alike_find(s->alike, key_of(found->process), frozen);
+    if (found->alike)
+        return 0;
     result =
         unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes), t ? chosen->tid : 0,
                         NULL, found->addresses, &found->count, &found->end);
@@ -1012,12 +1046,38 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
     return result;
 }
 
+/* Keeps a stack for those like it, if it says all of itself. */
+static void keep_alike(struct prcb_stacks *s, const struct found *found,
+                       const struct known_stack *stack)
+{
+    struct alike_words by;
+
+    by.words = unwinder_words(s->unwinder, &by.count, &by.used_fp);
+    if (by.words && !found->interpreted && found->end == STACK_COMPLETE &&
+        !found->process->files.has_list)
+        alike_keep(&s->alike, key_of(found->process), unwinder_frozen(s->unwinder), &by, stack);
+}
+
+/* Counts what is known of interpreters' frames. One that was over before it was read may have had
+ * some, where its process has an interpreter. */
+static void count_runtime(struct prcb_stacks *s, const struct found *found)
+{
+    const unsigned image = (unsigned)(found->process - s->processes);
+    uint32_t state = found->interpreted ? unwinder_runtime(s->unwinder)->state : RUNTIME_PARTLY;
+
+    if (!unwinder_has_runtime(s->unwinder, image))
+        return;
+    s->status.interpreted += state == RUNTIME_COMPLETE;
+    s->status.uninterpreted += state == RUNTIME_PARTLY;
+}
+
 static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                          const struct known_stack **ret)
 {
-    struct found found = {.end = STACK_BROKEN, .kernel = ""};
+    struct found found = {.end = STACK_BROKEN, .kernel = "", .process = seen_since(s, chosen)};
     uint64_t began = now_ns();
-    int result = process_of(s, chosen->pid, living_thread(chosen->pid), &found.process);
+    int result =
+        found.process ? 0 : process_of(s, chosen->pid, living_thread(chosen->pid), &found.process);
     bool ended = result == -ESRCH || result == -ENOTSUP; /* a zombie looks like a kernel thread */
 
     if (ended)
@@ -1025,6 +1085,11 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
     /* It is tried twice: the child may have been replaced, or code mapped since. */
     for (int i = 0; i < 2 && !result; i++) {
         result = unwind_copy(s, chosen, &found);
+        if (found.alike) {
+            count_runtime(s, &found);
+            *ret = found.alike;
+            return 0;
+        }
         if (i || ended ||
             (result != -ESTALE &&
              (result || found.end != STACK_BROKEN || !may_reload(found.process) ||
@@ -1041,6 +1106,10 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
         result = -ESRCH;
     if (!result)
         result = make_stack(s, &found, ret);
+    if (!result) {
+        count_runtime(s, &found);
+        keep_alike(s, &found, *ret);
+    }
     give_up(found.process, result, began);
     return result;
 }
@@ -1213,13 +1282,31 @@ static int look(struct prcb_stacks *s, const struct prcb_account *a, struct know
     return result;
 }
 
+/* Finds what holds a thread up that its cause does not tell. Where there is a cause, that can only
+ * be the first freezer, which is asked once in a while for each process. */
+static const char *word_of_held(struct prcb_stacks *s, const struct prcb_account *a, uint32_t cause)
+{
+    struct process *process = cause == PRCB_CAUSE_NONE ? NULL : find_process(s, a->pid);
+    uint64_t now = now_ns();
+    struct held held;
+
+    if (process && (!process->cold_ns || now - process->cold_ns > FROZEN_ASK_NS)) {
+        process->frozen = held_process_frozen(a->pid);
+        process->cold_ns = now;
+    }
+    if ((process && !process->frozen) || held_read(a->pid, a->tid, &held) ||
+        (cause != PRCB_CAUSE_NONE && !held.frozen))
+        return NULL;
+    return held_word(&held);
+}
+
 /* Marks a wait as blocked if its cause says that it is no wait for work, or if it is held up in
  * a way that causes do not tell: the perf tier knows no causes, and the first freezer freezes
  * what sleeps where it sleeps, without a switch. */
-static void hold(const struct prcb_stacks *s, const struct prcb_account *a, uint32_t cause,
+static void hold(struct prcb_stacks *s, const struct prcb_account *a, uint32_t cause,
                  struct prcb_stack *stack)
 {
-    struct held held;
+    const char *word;
 
     if (cause_has(cause, CAUSE_IDLES)) {
         stack->kind = PRCB_STACK_IDLE;
@@ -1231,15 +1318,15 @@ static void hold(const struct prcb_stacks *s, const struct prcb_account *a, uint
     if (!cause_may_idle(cause)) {
         stack->word = NULL;
     } else {
-        if (!s->asks_state || held_read(a->pid, a->tid, &held) || !held_word(&held) ||
-            (cause != PRCB_CAUSE_NONE && !held.frozen))
+        word = s->asks_state ? word_of_held(s, a, cause) : NULL;
+        if (!word)
             return;
-        stack->word = held_word(&held);
+        stack->word = word;
     }
     stack->kind = PRCB_STACK_BLOCKED;
 }
 
-static int hand_out(const struct prcb_stacks *s, const struct known_stack *known,
+static int hand_out(struct prcb_stacks *s, const struct known_stack *known,
                     const struct known_wait *wait, const struct prcb_account *a, uint64_t key,
                     uint64_t switches, uint32_t cause, struct prcb_stack *ret)
 {
@@ -1534,6 +1621,7 @@ void prcb_stacks_close(struct prcb_stacks *s)
     reach_release();
     for (size_t i = 0; i < UNWINDER_IMAGES; i++)
         forget(&s->processes[i]);
+    alike_free(s->alike);
     empty(&s->waits);
     empty(&s->stacks);
     empty(&s->names);

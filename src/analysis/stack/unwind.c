@@ -10,20 +10,16 @@
 #include <elfutils/libdwfl.h>
 
 #include "go_program.h"
+#include "rules.h"
 #include "runtimes.h"
 #include "spans.h"
 #include "source_line.h"
 #include "tasks.h"
 
-/* DWARF's numbers of the registers that a frozen thread has. */
 #if defined(__x86_64__)
-enum { REGISTER_FP = 6, REGISTER_SP = 7, REGISTER_LR = -1, REGISTER_RETURN = 16, REGISTERS = 16 };
 #define MACHINE EM_X86_64
-#elif defined(__aarch64__)
-enum { REGISTER_FP = 29, REGISTER_SP = 31, REGISTER_LR = 30, REGISTER_RETURN = 30, REGISTERS = 32 };
-#define MACHINE EM_AARCH64
 #else
-#error "no DWARF registers of this processor: add them here"
+#define MACHINE EM_AARCH64
 #endif
 
 /* Whatever lies further above the stack pointer is not taken for a part of the stack. */
@@ -58,6 +54,7 @@ struct image {
     struct runtimes *runtimes; /* NULL: no memory for them */
     struct span_places spans;
     struct tasks *tasks; /* NULL: nobody has asked yet */
+    struct rule *rules;  /* that are kept; NULL: none yet */
     struct image_debug debug;
     const struct frozen *frozen; /* during image_unwind */
     uint64_t fp, lr;             /* what it is tried with; 0: not known */
@@ -68,6 +65,10 @@ struct image {
     uint64_t go_sp, go_lr;
     bool elsewhere;         /* the stack goes on as another, which is not in the copy */
     struct callers callers; /* of the function that was asked for last */
+    bool slow;              /* as of image_set_slow */
+    bool used_fp;           /* the last unwinding used the register */
+    size_t word_count;      /* above STACK_WORDS: more than these */
+    struct stack_word words[STACK_WORDS];
 };
 
 /* ---- what libdw asks for ------------------------------------------------------------ */
@@ -116,6 +117,9 @@ static bool read_copy(struct image *image, uint64_t address, uint64_t *ret)
         return false;
     }
     memcpy(&word, frozen->bytes + at, sizeof(word));
+    if (image->word_count < STACK_WORDS)
+        image->words[image->word_count] = (struct stack_word){address, word};
+    image->word_count += image->word_count <= STACK_WORDS;
     *ret = without_signature(image, word);
     return true;
 }
@@ -215,6 +219,7 @@ void image_close(struct image *image)
     dwfl_end(image->dwfl);
     runtimes_close(image->runtimes);
     tasks_close(image->tasks);
+    free(image->rules);
     free(image);
 }
 
@@ -529,15 +534,101 @@ static enum stack_end unwind_go(struct image *image)
     return STACK_BROKEN;
 }
 
+/* ---- by rules that are kept ----------------------------------------------------------- */
+
+/* A frame that is being left. The frame pointer is read only where a rule needs it: elsewhere its
+ * register has whatever the compiler puts there. */
+struct leaving {
+    uint64_t sp;
+    uint64_t fp_place; /* where in memory the frame pointer is; 0: still in its register */
+    bool knows_fp;
+};
+
+static const struct rule *rule_at(struct image *image, uint64_t address)
+{
+    struct rule *rule = rule_place_of(&image->rules, address);
+    Dwarf_Frame *rules;
+    Dwarf_Addr bias;
+
+    if (!rule || rule->kind != RULE_NONE)
+        return rule;
+    rules = rules_at(image, address, &bias);
+    rule_read(rules, rule);
+    free(rules);
+    return rule;
+}
+
+static bool take_fp(struct image *image, const struct leaving *at, uint64_t *ret)
+{
+    if (!at->knows_fp)
+        return false;
+    if (at->fp_place)
+        return read_copy(image, at->fp_place, ret);
+    image->used_fp = true;
+    *ret = image->fp;
+    return image->fp != 0;
+}
+
+/* Goes to the caller's frame. False: what its rule needs is not known, or not in the copy. */
+static bool leave(struct image *image, const struct rule *rule, struct leaving *at, uint64_t *ret)
+{
+    bool innermost = image->count == 1;
+    uint64_t frame = at->sp;
+
+    if (rule->by_fp && !take_fp(image, at, &frame))
+        return false;
+    frame += (uint64_t)(int64_t)rule->frame;
+    if (rule->back_at == RULE_SAVED) {
+        if (!read_copy(image, frame + (uint64_t)(int64_t)rule->back, ret))
+            return false;
+    } else {
+        *ret = innermost && REGISTER_LR >= 0 ? without_signature(image, image->lr) : 0;
+    }
+    if (rule->fp_at == RULE_SAVED)
+        at->fp_place = frame + (uint64_t)(int64_t)rule->fp;
+    at->knows_fp = rule->fp_at == RULE_SAVED || (rule->fp_at == RULE_SAME && at->knows_fp);
+    at->sp = frame;
+    return *ret != 0;
+}
+
+/* Unwinds as libdw would. False: it is for libdw to say where this leads. */
+static bool unwind_by_rules(struct image *image, enum stack_end *ret)
+{
+    struct leaving at = {.sp = image->frozen->at.sp, .knows_fp = true};
+    uint64_t address = image->frozen->at.pc, back = 0;
+    const struct rule *rule;
+
+    if (image->go_count || image->slow)
+        return false;
+    while ((rule = rule_at(image, address)) && rule->kind != RULE_OTHER) {
+        image->frames[image->count++] = address;
+        *ret = image->count == image->room ? STACK_DEEP : STACK_COMPLETE;
+        if (*ret == STACK_DEEP || rule->kind == RULE_LAST)
+            return true;
+        if (!leave(image, rule, &at, &back)) {
+            *ret = STACK_SHORT;
+            return image->beyond;
+        }
+        address = back - 1; /* the call lies before it */
+    }
+    return false;
+}
+
 /* ---- all code ----------------------------------------------------------------------- */
 
 static enum stack_end unwind_with(struct image *image, uint64_t fp)
 {
+    enum stack_end end;
     int result;
 
     image->fp = fp;
     image->count = 0;
     image->beyond = image->in_go = image->elsewhere = false;
+    if (unwind_by_rules(image, &end))
+        return end;
+    image->count = 0;
+    image->beyond = false;
+    image->used_fp = true;
     result = dwfl_getthread_frames(image->dwfl, THE_THREAD, take_frame, image);
     if (!image->count)
         image->frames[image->count++] = image->frozen->at.pc;
@@ -732,12 +823,29 @@ size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *
     image->frames = frames;
     image->room = room;
     image->lr = frozen->at.lr;
+    image->word_count = 0;
+    image->used_fp = false;
     *ret_end = unwind_with(image, frozen->at.fp);
-    if (*ret_end == STACK_BROKEN && !frozen->registers && !frozen->at.fp && !image->in_go &&
-        !try_callers(image, ret_end))
-        *ret_end = search(image);
+    if (*ret_end == STACK_BROKEN && !frozen->registers && !frozen->at.fp && !image->in_go) {
+        if (!try_callers(image, ret_end))
+            *ret_end = search(image);
+        image->word_count = STACK_WORDS + 1;
+    }
     image->frozen = NULL;
     return image->count;
+}
+
+void image_set_slow(struct image *image)
+{
+    image->slow = true;
+}
+
+const struct stack_word *image_words(const struct image *image, size_t *ret_count,
+                                     bool *ret_used_fp)
+{
+    *ret_count = image->word_count;
+    *ret_used_fp = image->used_fp;
+    return image->word_count <= STACK_WORDS ? image->words : NULL;
 }
 
 struct tasks *image_tasks(struct image *image)

@@ -58,6 +58,21 @@ enum stack_end {
 size_t image_unwind(struct image *image, const struct frozen *frozen, uint64_t *frames, size_t room,
                     enum stack_end *ret_end);
 
+/* Lets libdw follow all rules, as it does those that are in no simple form, for tests. */
+void image_set_slow(struct image *image);
+
+/* A word of the copy, as it is there. */
+struct stack_word {
+    uint64_t address, value;
+};
+#define STACK_WORDS 192
+
+/* Returns the words that the last unwinding went by: another copy with the same registers that has
+ * all of them has the same frames. NULL: there were more, or all of the copy was looked at.
+ * *ret_used_fp: the frame pointer is one of these registers. */
+const struct stack_word *image_words(const struct image *image, size_t *ret_count,
+                                     bool *ret_used_fp);
+
 /* Returns the runtimes of the process, which are the image's; NULL: not known. */
 struct runtimes *image_runtimes(struct image *image);
 /* Where the files have the variable that publishes spans. */

@@ -66,6 +66,7 @@ struct answer {
     uint32_t wants;                  /* enum wants */
     uint32_t has_runtime, has_spans; /* READY */
     uint32_t count, end;             /* UNWIND */
+    uint32_t word_count, used_fp;    /* the same; above STACK_WORDS: the words are not known */
     uint32_t line;                   /* LINE; 0: not known */
     uint32_t id_length;
     unsigned char id[BUILD_ID_MOST];
@@ -76,6 +77,7 @@ struct answer {
  * nothing in it. */
 struct shared {
     uint64_t frames[UNWINDER_FRAMES];
+    struct stack_word words[STACK_WORDS];
     struct runtime_answer runtime;
     struct span_answer span;
     struct tasks_answer tasks;
@@ -90,6 +92,9 @@ struct unwinder {
     bool known[UNWINDER_IMAGES], has_runtime[UNWINDER_IMAGES], has_spans[UNWINDER_IMAGES];
     struct runtime_answer runtime;
     struct span_answer span;
+    size_t word_count; /* above STACK_WORDS: the words are not known */
+    bool used_fp;
+    struct stack_word words[STACK_WORDS];
     struct tasks_answer *tasks; /* NULL: nobody has asked yet */
     uint64_t cpu_ns;            /* of children that were replaced */
 };
@@ -175,6 +180,18 @@ static void name_frame(void *ctx, uint64_t address, char *ret, size_t size)
     image_name(ctx, address, ret, size);
 }
 
+static void put_words(struct child *child, const struct image *image, struct answer *answer)
+{
+    size_t count;
+    bool used_fp;
+    const struct stack_word *words = image_words(image, &count, &used_fp);
+
+    answer->word_count = (uint32_t)count;
+    answer->used_fp = used_fp;
+    if (words)
+        memcpy(child->shared->words, words, count * sizeof(*words));
+}
+
 static void answer_unwind(struct child *child, const struct ask *ask, struct answer *answer)
 {
     struct frozen frozen = {.at = ask->at,
@@ -196,6 +213,7 @@ static void answer_unwind(struct child *child, const struct ask *ask, struct ans
     answer->count =
         (uint32_t)image_unwind(image, &frozen, child->shared->frames, UNWINDER_FRAMES, &end);
     answer->end = end;
+    put_words(child, image, answer);
     if (runtimes)
         runtimes_place(runtimes, child->shared->frames, answer->count, name_frame, image, runtime);
 }
@@ -545,6 +563,7 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, const uint64_
         ask.ran = 1;
         memcpy(ask.registers, u->frozen.registers, sizeof(ask.registers));
     }
+    u->word_count = STACK_WORDS + 1;
     u->runtime.count = 0;
     u->runtime.lock_at = 0;
     u->runtime.state = RUNTIME_NONE;
@@ -558,11 +577,23 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, const uint64_
     memcpy(ret, u->shared->frames, answer.count * sizeof(*ret));
     *ret_count = answer.count;
     *ret_end = (enum stack_end)answer.end;
+    u->word_count = answer.word_count;
+    u->used_fp = answer.used_fp != 0;
+    if (u->word_count <= STACK_WORDS)
+        memcpy(u->words, u->shared->words, u->word_count * sizeof(*u->words));
     if (tid && u->has_runtime[image])
         take_runtime(u, answer.count);
     if (ask.spans && u->shared->span.state <= SPAN_THERE)
         u->span = u->shared->span;
     return 0;
+}
+
+const struct stack_word *unwinder_words(const struct unwinder *u, size_t *ret_count,
+                                        bool *ret_used_fp)
+{
+    *ret_count = u->word_count;
+    *ret_used_fp = u->used_fp;
+    return u->word_count <= STACK_WORDS ? u->words : NULL;
 }
 
 const struct runtime_answer *unwinder_runtime(const struct unwinder *u)

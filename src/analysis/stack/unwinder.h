@@ -49,6 +49,9 @@ struct frozen *unwinder_frozen(struct unwinder *u);
 int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, const uint64_t *robust,
                     uint64_t *ret, size_t *ret_count, enum stack_end *ret_end);
 
+/* Returns the words that the last unwinding went by, as image_words; NULL: they are not known. */
+const struct stack_word *unwinder_words(const struct unwinder *u, size_t *ret_count,
+                                        bool *ret_used_fp);
 /* Returns what the last unwinding found of the interpreter: its offsets lie within its text, whose
  * parts end, and its places within the stack, in order. */
 const struct runtime_answer *unwinder_runtime(const struct unwinder *u);
