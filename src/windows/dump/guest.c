@@ -423,8 +423,36 @@ static int explain(struct prcb_dump *d)
     return code;
 }
 
+static int fail_linux(const struct prcb_dump *d, const char *witness, struct prcb_error *err)
+{
+    return prcb_fail(err, -EINVAL,
+                     "%s: this is a guest's memory as QEMU and libvirt write it (ELF), of a Linux "
+                     "guest (%s): crash and drgn read it",
+                     d->name, witness);
+}
+
+#define LINUX_MARK "OSRELEASE="
+
+/* Tells whether the memory has the page that each Linux keeps for whoever reads its dumps. That is
+ * looked for only where no Windows was found: a Linux may run in one. */
+static bool holds_linux(const struct prcb_dump *d)
+{
+    const char *at = (const char *)d->file.bytes, *end = at + d->file.size;
+
+    while ((at = memmem(at, (size_t)(end - at), LINUX_MARK, strlen(LINUX_MARK)))) {
+        size_t rest = (size_t)(end - at);
+
+        if (memmem(at, rest < 256 ? rest : 256, "\nPAGESIZE=", 10))
+            return true;
+        at++;
+    }
+    return false;
+}
+
 static int fail_no_windows(const struct prcb_dump *d, struct prcb_error *err)
 {
+    if (holds_linux(d))
+        return fail_linux(d, "its memory has Linux's VMCOREINFO", err);
     return prcb_fail(
         err, -EINVAL,
         "%s: this is a guest's memory as QEMU and libvirt write it (ELF), in which no "
@@ -451,10 +479,8 @@ static bool take_header(struct prcb_dump *d)
 
 static bool is_linux(const struct guest *g)
 {
-    static const char mark[] = "OSRELEASE=";
-
     return g->vmcoreinfo &&
-           memmem(g->vmcoreinfo, (size_t)g->vmcoreinfo_size, mark, sizeof(mark) - 1);
+           memmem(g->vmcoreinfo, (size_t)g->vmcoreinfo_size, LINUX_MARK, strlen(LINUX_MARK));
 }
 
 static int load_guest(struct prcb_dump *d, struct prcb_error *err)
@@ -498,10 +524,7 @@ int guest_open(struct prcb_dump *d, struct prcb_error *err)
         return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);
     set_runs(d);
     if (is_linux(g))
-        return prcb_fail(err, -EINVAL,
-                         "%s: this is a guest's memory as QEMU and libvirt write it (ELF), of a "
-                         "Linux guest (its VMCOREINFO says so): crash and drgn read it",
-                         d->name);
+        return fail_linux(d, "its VMCOREINFO says so", err);
     if (load_le(d->file.bytes + 0x12, 2) != ELF_X64)
         return prcb_fail(err, -EOPNOTSUPP,
                          "%s: this is a guest's memory as QEMU and libvirt write it (ELF), of "
