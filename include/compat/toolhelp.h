@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * <tlhelp32.h> for programs written for Windows: lists of processes and threads. Of modules and
- * heaps there are none.
+ * <tlhelp32.h> for programs written for Windows: lists of processes, threads and modules. Of heaps
+ * there are none.
  */
 #ifndef PRCB_COMPAT_TOOLHELP_H
 #define PRCB_COMPAT_TOOLHELP_H
@@ -58,15 +58,49 @@ typedef struct tagTHREADENTRY32 {
     DWORD dwFlags;
 } THREADENTRY32, *PTHREADENTRY32, *LPTHREADENTRY32;
 
+#define MAX_MODULE_NAME32 255
+
+/* A mapped file with a part to execute: the program, then its libraries, by their addresses. */
+typedef struct tagMODULEENTRY32 {
+    DWORD dwSize;
+    DWORD th32ModuleID;
+    DWORD th32ProcessID;
+    DWORD GlblcntUsage;
+    DWORD ProccntUsage;
+    BYTE *modBaseAddr;
+    DWORD modBaseSize;
+    HMODULE hModule;
+    CHAR szModule[MAX_MODULE_NAME32 + 1];
+    CHAR szExePath[MAX_PATH];
+} MODULEENTRY32, *PMODULEENTRY32, *LPMODULEENTRY32;
+
+typedef struct tagMODULEENTRY32W {
+    DWORD dwSize;
+    DWORD th32ModuleID;
+    DWORD th32ProcessID;
+    DWORD GlblcntUsage;
+    DWORD ProccntUsage;
+    BYTE *modBaseAddr;
+    DWORD modBaseSize;
+    HMODULE hModule;
+    WCHAR szModule[MAX_MODULE_NAME32 + 1];
+    WCHAR szExePath[MAX_PATH];
+} MODULEENTRY32W, *PMODULEENTRY32W, *LPMODULEENTRY32W;
+
 /* Of all processes and threads that procfs shows to this one, whatever th32ProcessID is, as on
- * Windows. INVALID_HANDLE_VALUE with ERROR_NOT_SUPPORTED where neither is asked for. Ended by
- * CloseHandle. */
+ * Windows; of the modules of that process, 0: the calling one. INVALID_HANDLE_VALUE with
+ * ERROR_NOT_SUPPORTED where none of these is asked for, ERROR_INVALID_PARAMETER where there is no
+ * such process, ERROR_ACCESS_DENIED where its modules may not be read. Ended by CloseHandle. */
 HANDLE WINAPI CreateToolhelp32Snapshot(DWORD dwFlags, DWORD th32ProcessID);
 /* ERROR_NO_MORE_FILES past the last; ERROR_BAD_LENGTH: dwSize is too small. */
 BOOL WINAPI Process32First(HANDLE hSnapshot, LPPROCESSENTRY32 lppe);
 BOOL WINAPI Process32Next(HANDLE hSnapshot, LPPROCESSENTRY32 lppe);
 BOOL WINAPI Process32FirstW(HANDLE hSnapshot, LPPROCESSENTRY32W lppe);
 BOOL WINAPI Process32NextW(HANDLE hSnapshot, LPPROCESSENTRY32W lppe);
+BOOL WINAPI Module32First(HANDLE hSnapshot, LPMODULEENTRY32 lpme);
+BOOL WINAPI Module32Next(HANDLE hSnapshot, LPMODULEENTRY32 lpme);
+BOOL WINAPI Module32FirstW(HANDLE hSnapshot, LPMODULEENTRY32W lpme);
+BOOL WINAPI Module32NextW(HANDLE hSnapshot, LPMODULEENTRY32W lpme);
 BOOL WINAPI Thread32First(HANDLE hSnapshot, LPTHREADENTRY32 lpte);
 BOOL WINAPI Thread32Next(HANDLE hSnapshot, LPTHREADENTRY32 lpte);
 
@@ -76,6 +110,11 @@ BOOL WINAPI Thread32Next(HANDLE hSnapshot, LPTHREADENTRY32 lpte);
 #define LPPROCESSENTRY32 LPPROCESSENTRY32W
 #define Process32First   Process32FirstW
 #define Process32Next    Process32NextW
+#define MODULEENTRY32    MODULEENTRY32W
+#define PMODULEENTRY32   PMODULEENTRY32W
+#define LPMODULEENTRY32  LPMODULEENTRY32W
+#define Module32First    Module32FirstW
+#define Module32Next     Module32NextW
 #endif
 
 #ifdef __cplusplus

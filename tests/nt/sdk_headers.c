@@ -252,9 +252,31 @@ static void check_lists(void)
     check(!Thread32First(list, &t) && GetLastError() == ERROR_BAD_LENGTH, _T("a short entry"));
     check(CloseHandle(list) && !CloseHandle(list) && GetLastError() == ERROR_INVALID_HANDLE,
           _T("a list is closed once"));
-    check(CreateToolhelp32Snapshot(TH32CS_SNAPMODULE, 0) == INVALID_HANDLE_VALUE &&
+    check(CreateToolhelp32Snapshot(TH32CS_SNAPHEAPLIST, 0) == INVALID_HANDLE_VALUE &&
               GetLastError() == ERROR_NOT_SUPPORTED,
-          _T("no modules"));
+          _T("no heaps"));
+}
+
+/* The program and the library that has the calls are among the modules, where code of theirs is. */
+static void check_modules(void)
+{
+    HANDLE list = CreateToolhelp32Snapshot(TH32CS_SNAPMODULE, GetCurrentProcessId());
+    BYTE *ours = (BYTE *)(ULONG_PTR)check_modules, *theirs = (BYTE *)(ULONG_PTR)Module32First;
+    MODULEENTRY32 m = {.dwSize = sizeof(m)};
+    DWORD with_ours = 0, with_theirs = 0;
+    BOOL more;
+
+    for (more = Module32First(list, &m); more; more = Module32Next(list, &m)) {
+        with_ours += ours >= m.modBaseAddr && ours < m.modBaseAddr + m.modBaseSize;
+        if (theirs >= m.modBaseAddr && theirs < m.modBaseAddr + m.modBaseSize)
+            with_theirs += !_tcsncmp(m.szModule, _T("libprcb-nt.so"), 13) && m.szExePath[0] == '/';
+    }
+    check(with_ours == 1 && GetLastError() == ERROR_NO_MORE_FILES, _T("the program's module"));
+    check(with_theirs == 1, _T("the library's module"));
+    check(CloseHandle(list), _T("modules are closed"));
+    check(CreateToolhelp32Snapshot(TH32CS_SNAPMODULE, 0x7fffffff) == INVALID_HANDLE_VALUE &&
+              GetLastError() == ERROR_INVALID_PARAMETER,
+          _T("modules of no process"));
 }
 
 int _tmain(int argc, TCHAR *argv[])
@@ -268,6 +290,7 @@ int _tmain(int argc, TCHAR *argv[])
     check_machine();
     check_environment();
     check_lists();
+    check_modules();
     _tprintf(_T("1..%d\n"), tests);
     ExitProcess((UINT)failed);
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Lists of processes and threads, as procfs shows them at one time. A snapshot is a handle that
- * CloseHandle ends; any number of threads may read it, and each has the snapshot's one place.
+ * Lists of processes, threads and a process's modules, as procfs shows them at one time. A module
+ * is a file that is mapped with a part to execute. A snapshot is a handle that CloseHandle ends;
+ * any number of threads may read it, and each has the snapshot's one place.
  */
 #include "array.h"
 #include "compat.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,12 +32,22 @@ struct task {
     LONG priority;
 };
 
+struct module {
+    DWORD process;
+    uintptr_t from, to;
+    BOOL executed;
+    char path[MAX_PATH];
+};
+
+enum list { PROCESSES, TASKS, MODULES, LISTS };
+
 struct snapshot {
     struct snapshot *next;
     DWORD flags;
     struct process *processes;
     struct task *tasks;
-    size_t process_count, task_count, process_at, task_at;
+    struct module *modules;
+    size_t count[LISTS], at[LISTS];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -99,7 +112,7 @@ static BOOL take_task(int folder, const char *name, struct snapshot *s, DWORD pr
     snprintf(path, sizeof(path), "%s/stat", name);
     if (!read_stat(folder, path, &line))
         return TRUE;
-    return !array_append(s->tasks, s->task_count, (struct task){line.id, process, line.priority});
+    return !array_append(s->tasks, s->count[TASKS], (struct task){line.id, process, line.priority});
 }
 
 static BOOL take_process(int folder, const char *name, struct snapshot *s, DWORD unused)
@@ -111,7 +124,7 @@ static BOOL take_process(int folder, const char *name, struct snapshot *s, DWORD
     snprintf(path, sizeof(path), "%s/stat", name);
     if (!read_stat(folder, path, &line))
         return TRUE;
-    if (array_append(s->processes, s->process_count, line))
+    if (array_append(s->processes, s->count[PROCESSES], line))
         return FALSE;
     if (!(s->flags & TH32CS_SNAPTHREAD))
         return TRUE;
@@ -120,11 +133,70 @@ static BOOL take_process(int folder, const char *name, struct snapshot *s, DWORD
                        line.id);
 }
 
+/* Adds what a line of /proc/PID/maps says to the file's module, which the line before was of too.
+ */
+static BOOL take_mapping(struct snapshot *s, DWORD process, const char *line)
+{
+    size_t *count = &s->count[MODULES];
+    struct module m = {.process = process}, *last = *count ? &s->modules[*count - 1] : NULL;
+    char rights[5];
+
+    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s %*s %*s %259[^\n]", &m.from, &m.to, rights,
+               m.path) != 4 ||
+        m.path[0] != '/')
+        return TRUE;
+    m.executed = rights[2] == 'x';
+    if (last && !strcmp(last->path, m.path)) {
+        last->to = m.to;
+        last->executed |= m.executed;
+        return TRUE;
+    }
+    if (last && !last->executed)
+        *last = m; /* data: no module */
+    else if (array_append(s->modules, *count, m))
+        return FALSE;
+    return TRUE;
+}
+
+/* 0 or why not, as Windows says it. */
+static DWORD take_modules(struct snapshot *s, DWORD process)
+{
+    char path[32], *line = NULL;
+    size_t room = 0;
+    BOOL good = TRUE;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%u/maps", process);
+    maps = fopen(path, "re");
+    if (!maps)
+        return errno == ENOENT ? ERROR_INVALID_PARAMETER : ERROR_ACCESS_DENIED;
+    while (good && getline(&line, &room, maps) > 0)
+        good = take_mapping(s, process, line);
+    free(line);
+    fclose(maps);
+    if (s->count[MODULES] && !s->modules[s->count[MODULES] - 1].executed)
+        s->count[MODULES]--;
+    return good ? ERROR_SUCCESS : ERROR_NOT_ENOUGH_MEMORY;
+}
+
+static DWORD take_all(struct snapshot *s, DWORD process)
+{
+    DWORD reason = s->flags & (TH32CS_SNAPMODULE | TH32CS_SNAPMODULE32)
+                       ? take_modules(s, process ? process : (DWORD)getpid())
+                       : ERROR_SUCCESS;
+
+    if (!reason && s->flags & (TH32CS_SNAPPROCESS | TH32CS_SNAPTHREAD) &&
+        !each_number(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), take_process, s, 0))
+        reason = ERROR_NOT_ENOUGH_MEMORY;
+    return reason;
+}
+
 static void snapshot_free(struct snapshot *s)
 {
     if (s) {
         free(s->processes);
         free(s->tasks);
+        free(s->modules);
     }
     free(s);
 }
@@ -134,18 +206,19 @@ static void snapshot_free(struct snapshot *s)
 EXPORT HANDLE CreateToolhelp32Snapshot(DWORD dwFlags, DWORD th32ProcessID)
 {
     struct snapshot *s;
+    DWORD reason;
 
-    (void)th32ProcessID; /* chooses modules and heaps alone */
-    if (!(dwFlags & (TH32CS_SNAPPROCESS | TH32CS_SNAPTHREAD))) {
+    if (!(dwFlags & (TH32CS_SNAPALL | TH32CS_SNAPMODULE32) & ~TH32CS_SNAPHEAPLIST)) {
         fail(ERROR_NOT_SUPPORTED);
         return INVALID_HANDLE_VALUE;
     }
     s = calloc(1, sizeof(*s));
     if (s)
         s->flags = dwFlags;
-    if (!s || !each_number(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), take_process, s, 0)) {
+    reason = s ? take_all(s, th32ProcessID) : ERROR_NOT_ENOUGH_MEMORY;
+    if (reason) {
         snapshot_free(s);
-        fail(ERROR_NOT_ENOUGH_MEMORY);
+        fail(reason);
         return INVALID_HANDLE_VALUE;
     }
     pthread_mutex_lock(&lock);
@@ -170,10 +243,12 @@ BOOL snapshot_close(HANDLE handle)
     return s != NULL;
 }
 
-/* The next one of a snapshot, or the first; FALSE with the reason. is_task: which list. */
-static BOOL next_row(HANDLE handle, DWORD size, DWORD needed, BOOL is_first, BOOL is_task,
-                     struct process *ret, struct task *ret_task)
+/* The next row of a snapshot's list, or the first; FALSE with the reason. */
+static BOOL next_row(HANDLE handle, DWORD size, DWORD needed, BOOL is_first, enum list list,
+                     void *ret)
 {
+    static const size_t sizes[LISTS] = {sizeof(struct process), sizeof(struct task),
+                                        sizeof(struct module)};
     DWORD reason = ERROR_INVALID_HANDLE;
     struct snapshot *s;
 
@@ -181,29 +256,37 @@ static BOOL next_row(HANDLE handle, DWORD size, DWORD needed, BOOL is_first, BOO
     for (s = snapshots; s && s != handle; s = s->next)
         ;
     if (s) {
-        size_t *at = is_task ? &s->task_at : &s->process_at;
-        size_t count = is_task ? s->task_count : s->process_count;
+        const char *const rows[LISTS] = {(const char *)s->processes, (const char *)s->tasks,
+                                         (const char *)s->modules};
+        size_t *at = &s->at[list];
+        size_t count = list == PROCESSES && !(s->flags & TH32CS_SNAPPROCESS) ? 0 : s->count[list];
 
-        if (!is_task && !(s->flags & TH32CS_SNAPPROCESS))
-            count = 0;
         *at = is_first ? 0 : *at;
         reason = size < needed ? ERROR_BAD_LENGTH
                  : *at < count ? ERROR_SUCCESS
                                : ERROR_NO_MORE_FILES;
-        if (!reason && is_task)
-            *ret_task = s->tasks[(*at)++];
-        else if (!reason)
-            *ret = s->processes[(*at)++];
+        if (!reason)
+            memcpy(ret, rows[list] + sizes[list] * (*at)++, sizes[list]);
     }
     pthread_mutex_unlock(&lock);
     return reason ? fail(reason) : TRUE;
+}
+
+/* What is not ASCII is "?". */
+static void widen(const char *text, WCHAR *ret)
+{
+    size_t i = 0;
+
+    for (; text[i]; i++)
+        ret[i] = (unsigned char)text[i] < 0x80 ? (WCHAR)text[i] : L'?';
+    ret[i] = 0;
 }
 
 static BOOL next_process(HANDLE handle, LPPROCESSENTRY32 to, BOOL is_first)
 {
     struct process p;
 
-    if (!next_row(handle, to->dwSize, sizeof(*to), is_first, FALSE, &p, NULL))
+    if (!next_row(handle, to->dwSize, sizeof(*to), is_first, PROCESSES, &p))
         return FALSE;
     *to = (PROCESSENTRY32){.dwSize = to->dwSize,
                            .th32ProcessID = p.id,
@@ -218,15 +301,14 @@ static BOOL next_process_w(HANDLE handle, LPPROCESSENTRY32W to, BOOL is_first)
 {
     struct process p;
 
-    if (!next_row(handle, to->dwSize, sizeof(*to), is_first, FALSE, &p, NULL))
+    if (!next_row(handle, to->dwSize, sizeof(*to), is_first, PROCESSES, &p))
         return FALSE;
     *to = (PROCESSENTRY32W){.dwSize = to->dwSize,
                             .th32ProcessID = p.id,
                             .cntThreads = p.threads,
                             .th32ParentProcessID = p.parent,
                             .pcPriClassBase = p.priority};
-    for (size_t i = 0; p.name[i]; i++)
-        to->szExeFile[i] = (unsigned char)p.name[i] < 0x80 ? (WCHAR)p.name[i] : L'?';
+    widen(p.name, to->szExeFile);
     return TRUE;
 }
 
@@ -234,13 +316,71 @@ static BOOL next_thread(HANDLE handle, LPTHREADENTRY32 to, BOOL is_first)
 {
     struct task t = {0};
 
-    if (!next_row(handle, to->dwSize, sizeof(*to), is_first, TRUE, NULL, &t))
+    if (!next_row(handle, to->dwSize, sizeof(*to), is_first, TASKS, &t))
         return FALSE;
     *to = (THREADENTRY32){.dwSize = to->dwSize,
                           .th32ThreadID = t.id,
                           .th32OwnerProcessID = t.process,
                           .tpBasePri = t.priority};
     return TRUE;
+}
+
+#define MODULE_ROW(m, size)                                                                        \
+    {                                                                                              \
+        .dwSize = size, .th32ModuleID = 1, .th32ProcessID = (m).process, .GlblcntUsage = 1,        \
+        .ProccntUsage = 1, .modBaseAddr = (BYTE *)(m).from,                                        \
+        .modBaseSize = (DWORD)((m).to - (m).from), .hModule = (HMODULE)(m).from                    \
+    }
+
+static const char *name_in(const struct module *m)
+{
+    return strrchr(m->path, '/') + 1;
+}
+
+static BOOL next_module(HANDLE handle, LPMODULEENTRY32 to, BOOL is_first)
+{
+    struct module m;
+
+    if (!next_row(handle, to->dwSize, sizeof(*to), is_first, MODULES, &m))
+        return FALSE;
+    *to = (MODULEENTRY32)MODULE_ROW(m, to->dwSize);
+    snprintf(to->szModule, sizeof(to->szModule), "%.*s", MAX_MODULE_NAME32, name_in(&m));
+    strcpy(to->szExePath, m.path);
+    return TRUE;
+}
+
+static BOOL next_module_w(HANDLE handle, LPMODULEENTRY32W to, BOOL is_first)
+{
+    struct module m;
+    char name[MAX_MODULE_NAME32 + 1];
+
+    if (!next_row(handle, to->dwSize, sizeof(*to), is_first, MODULES, &m))
+        return FALSE;
+    *to = (MODULEENTRY32W)MODULE_ROW(m, to->dwSize);
+    snprintf(name, sizeof(name), "%.*s", MAX_MODULE_NAME32, name_in(&m));
+    widen(name, to->szModule);
+    widen(m.path, to->szExePath);
+    return TRUE;
+}
+
+EXPORT BOOL Module32First(HANDLE hSnapshot, LPMODULEENTRY32 lpme)
+{
+    return next_module(hSnapshot, lpme, TRUE);
+}
+
+EXPORT BOOL Module32Next(HANDLE hSnapshot, LPMODULEENTRY32 lpme)
+{
+    return next_module(hSnapshot, lpme, FALSE);
+}
+
+EXPORT BOOL Module32FirstW(HANDLE hSnapshot, LPMODULEENTRY32W lpme)
+{
+    return next_module_w(hSnapshot, lpme, TRUE);
+}
+
+EXPORT BOOL Module32NextW(HANDLE hSnapshot, LPMODULEENTRY32W lpme)
+{
+    return next_module_w(hSnapshot, lpme, FALSE);
 }
 
 EXPORT BOOL Process32First(HANDLE hSnapshot, LPPROCESSENTRY32 lppe)
