@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""docs/processor-power-state.md is what tools/power-state-page.py makes of the catalog; the manual
-of layout.h has all its calls."""
+"""docs/processor-power-state.md is what tools/power-state-page.py makes of the catalog, and the
+table of docs/layout-sources.md what tools/inferred-layouts.py makes of it; the manual of layout.h
+has all its calls."""
 import os
 import pathlib
 import re
@@ -61,6 +62,16 @@ class Page(unittest.TestCase):
                              ("PROC_IDLE_SNAP PerfCheck", "PROC_PERF_SNAP PerfCheck"),
                              ("UCHAR NotUsed", "UCHAR ContainmentGroupType")):
             self.assertLess(place[older], place[newer])
+
+
+class Inferred(unittest.TestCase):
+    def test_the_table_is_what_the_catalog_says(self):
+        tool = SOURCE / "tools" / "inferred-layouts.py"
+        made = subprocess.run([sys.executable, tool, PRCB], capture_output=True, text=True, timeout=60,
+                              check=True).stdout
+        self.assertIn("`KDPC`", made)
+        self.assertIn(made, (SOURCE / "docs/layout-sources.md").read_text(),
+                      f"out of date: {tool.name} --write {PRCB}")
 
 
 if __name__ == "__main__":
