@@ -1706,31 +1706,65 @@ class Objects(unittest.TestCase):
             self.assertAlmostEqual(held[child.pid], 5 / 6, delta=0.05)
             self.assertAlmostEqual(held[ways["pipe"][0]], 1 / 6, delta=0.05)  # that is joined
 
-    @unittest.skipUnless(ROOT and shutil.which("ip") and shutil.which("nsenter"), "needs root, ip and nsenter")
-    def test_an_end_in_another_network_namespace(self):
-        """The server's socket is one of IPv6, the client's one of IPv4: as of a container that calls another."""
-        ends = []
-        for word in "listen", "connect":
-            child = subprocess.Popen(["unshare", "-n", sys.executable, "-c", ENDS], text=True, stdin=subprocess.PIPE,
-                                     stdout=subprocess.PIPE)
-            for end in child.stdout.close, child.stdin.close, child.wait, child.kill:
-                self.addCleanup(end)
-            self.assertEqual(child.stdout.readline(), "there\n")
-            ends.append((child, word))
-        (server, _), (client, _) = ends
-        if subprocess.run(["ip", "link", "add", "one", "netns", str(server.pid), "type", "veth", "peer", "name", "other",
-                           "netns", str(client.pid)], check=False).returncode:
+    def began(self, command, script):
+        child = subprocess.Popen([*command, sys.executable, "-c", script], text=True, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE)
+        for end in child.stdout.close, child.stdin.close, child.wait, child.kill:
+            self.addCleanup(end)
+        if child.stdout.readline() != "there\n":
+            self.skipTest("no namespaces can be made")
+        return child
+
+    def connected(self, within=()):
+        """A server and a client, each in a network namespace of its own, made within others."""
+        server, client = (self.began([*within, "unshare", "-n"], ENDS) for _ in "ab")
+        if subprocess.run([*within, "ip", "link", "add", "one", "netns", str(server.pid), "type", "veth", "peer", "name",
+                           "other", "netns", str(client.pid)], check=False).returncode:
             self.skipTest("needs veth")
         for pid, address, name in (server.pid, "10.99.7.1/24", "one"), (client.pid, "10.99.7.2/24", "other"):
             for command in ["addr", "add", address, "dev", name], ["link", "set", name, "up"]:
-                subprocess.run(["nsenter", "-t", str(pid), "-n", "ip", *command], check=True)
-        for child, word in ends:
+                subprocess.run([*within, "nsenter", "-t", str(pid), "-n", "ip", *command], check=True)
+        for child, word in (server, "listen"), (client, "connect"):
             child.stdin.write(word + "\n")
             child.stdin.flush()
         self.assertEqual(client.stdout.readline(), "connected\n")
+        return server, client
+
+    def detail(self, client):
         found = self.by_thread(self.look(client.pid))[client.pid]
         self.assertRegex(found["name"], r"tcp 10\.99\.7\.2:\d+ -> 10\.99\.7\.1:7000$")
-        self.assertRegex(found["detail"], rf"^peer: \S+ \({server.pid}\)$")
+        return found["name"], found["detail"]
+
+    @unittest.skipUnless(ROOT and shutil.which("ip") and shutil.which("nsenter"), "needs root, ip and nsenter")
+    def test_an_end_in_another_network_namespace(self):
+        """The server's socket is one of IPv6, the client's one of IPv4: as of a container that calls another. And both
+        in a user's own user namespace, as of containers without root."""
+        holder = self.began(["unshare", "-Urn"], "input(print('there', flush=True))")
+        for within in (), ("nsenter", "-t", str(holder.pid), "-U", "-n", "--preserve-credentials"):
+            with self.subTest(within=within):
+                server, client = self.connected(within)
+                self.assertRegex(self.detail(client)[1], rf"^peer: \S+ \({server.pid}\)$")
+
+    @unittest.skipUnless(ROOT and shutil.which("ip") and shutil.which("nsenter"), "needs root, ip and nsenter")
+    def test_an_end_that_somebody_made_up(self):
+        """A user has the addresses of another's connection in a network namespace of his own."""
+        server, client = self.connected()
+        port = re.search(r":(\d+) ->", self.detail(client)[0])[1]
+        self.began(["unshare", "-Urn", "sh", "-c",
+                    "ip link set lo up; ip addr add 10.99.7.1 dev lo; ip addr add 10.99.7.2 dev lo; exec \"$@\"", "-"],
+                   f"""if True:
+            import socket
+            listening = socket.create_server(("10.99.7.1", 7000))
+            one = socket.create_connection(("10.99.7.1", 7000), source_address=("10.99.7.2", {port}))
+            other = listening.accept()[0]
+            print("there", flush=True)
+            other.recv(1)""")
+        self.assertRegex(self.detail(client)[1], rf"^peer: \S+ \({server.pid}\)$")
+        # Without a word to the client.
+        subprocess.run(["nsenter", "-t", str(server.pid), "-n", "ip", "link", "set", "one", "down"], check=True)
+        server.kill()
+        server.wait()
+        self.assertIsNone(self.detail(client)[1])
 
     def from_the_start(self, *arguments, answer=""):
         """The report of a program that prcb starts."""

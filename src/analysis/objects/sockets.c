@@ -9,12 +9,16 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/nsfs.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SPACES 8 /* namespaces whose lists are kept */
@@ -355,61 +359,120 @@ static int by_remote(const void *left, const void *right)
     return strcmp(a->remote, b->remote);
 }
 
-static void look_at_row(struct sockets_wanted *rows, size_t count, uint64_t netns,
-                        const struct socket_row *row)
+struct elsewhere {
+    pid_t pid; /* that is in it */
+    uint64_t netns;
+    uint64_t
+        owner; /* the user namespace whose root rules it; 0: not known, as of one around ours */
+};
+
+/* Nobody's connection is another's because a namespace that he made says so: who made one has any
+ * address there. It counts where its owner could have made the waiting socket's, or this process's.
+ */
+static bool may_hold_end(const struct elsewhere *space, const struct sockets_wanted *row,
+                         uint64_t own)
+{
+    return space->netns != row->netns && space->owner &&
+           (space->owner == own || space->owner == row->owner);
+}
+
+static void look_at_row(struct sockets_wanted *rows, size_t count, const struct elsewhere *space,
+                        uint64_t own, const struct socket_row *row)
 {
     size_t at = array_front(i, count, strcmp(rows[i].remote, row->local) < 0);
 
     for (; at < count && !strcmp(rows[at].remote, row->local); at++) {
-        if (rows[at].netns == netns || strcmp(rows[at].local, row->remote) != 0)
-            continue;
-        rows[at].peer = rows[at].found++ ? 0 : row->inode;
+        if (may_hold_end(space, &rows[at], own) && !strcmp(rows[at].local, row->remote))
+            rows[at].peer = rows[at].found++ ? 0 : row->inode;
     }
 }
 
-static void look_through(struct sockets_wanted *rows, size_t count, pid_t pid, uint64_t netns)
+static uint64_t netns_now(pid_t pid)
+{
+    char process[16];
+
+    snprintf(process, sizeof(process), "%d", (int)pid);
+    return netns_of(pid, process);
+}
+
+static void look_through(struct sockets_wanted *rows, size_t count, const struct elsewhere *place,
+                         uint64_t own)
 {
     static const char *const files[] = {"tcp", "tcp6"};
-    struct space space = {.netns = netns};
+    struct space space = {.netns = place->netns};
 
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
         char path[64];
         FILE *in;
 
-        snprintf(path, sizeof(path), "/proc/%d/net/%s", (int)pid, files[i]);
+        snprintf(path, sizeof(path), "/proc/%d/net/%s", (int)place->pid, files[i]);
         in = fopen(path, "re");
         if (!in)
             continue;
         read_inet(in, "tcp", &space);
         fclose(in);
     }
-    for (size_t i = 0; i < space.count; i++)
-        look_at_row(rows, count, netns, &space.rows[i]);
+    /* It may have gone into another meanwhile. */
+    for (size_t i = 0; i < space.count && (i || netns_now(place->pid) == place->netns); i++)
+        look_at_row(rows, count, place, own, &space.rows[i]);
     empty(&space);
 }
 
-void sockets_find_elsewhere(struct sockets_wanted *rows, size_t count)
+static uint64_t owner_of(pid_t pid, uint64_t netns)
 {
-    uint64_t seen[OTHERS_MOST];
-    const struct dirent *entry;
-    size_t known = 0;
-    DIR *folder = count ? opendir("/proc") : NULL;
+    char path[64];
+    struct stat space = {0}, owner = {0};
+    int at, by = -1;
 
-    array_sort(rows, count, by_remote);
-    while (folder && known < OTHERS_MOST && (entry = readdir(folder))) {
+    snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
+    at = open(path, O_RDONLY | O_CLOEXEC);
+    if (at >= 0 && !fstat(at, &space) && space.st_ino == netns)
+        by = ioctl(at, NS_GET_USERNS);
+    if (by < 0 || fstat(by, &owner))
+        owner.st_ino = 0;
+    if (by >= 0)
+        close(by);
+    if (at >= 0)
+        close(at);
+    return owner.st_ino;
+}
+
+static size_t find_spaces(struct elsewhere *ret)
+{
+    const struct dirent *entry;
+    size_t count = 0;
+    DIR *folder = opendir("/proc");
+
+    while (folder && count < OTHERS_MOST && (entry = readdir(folder))) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
         uint64_t netns = pid > 0 ? netns_of(pid, entry->d_name) : 0;
         size_t i = 0;
 
-        while (i < known && seen[i] != netns)
+        while (i < count && ret[i].netns != netns)
             i++;
-        if (!netns || i < known)
-            continue;
-        seen[known++] = netns;
-        look_through(rows, count, pid, netns);
+        if (netns && i == count)
+            ret[count++] = (struct elsewhere){pid, netns, owner_of(pid, netns)};
     }
     if (folder)
         closedir(folder);
+    return count;
+}
+
+void sockets_find_elsewhere(struct sockets_wanted *rows, size_t count)
+{
+    struct elsewhere spaces[OTHERS_MOST];
+    size_t known = count ? find_spaces(spaces) : 0;
+    struct stat own = {0};
+
+    if (stat("/proc/self/ns/user", &own))
+        own.st_ino = 0;
+    array_sort(rows, count, by_remote);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < known; k++)
+            rows[i].owner = spaces[k].netns == rows[i].netns ? spaces[k].owner : rows[i].owner;
+    }
+    for (size_t k = 0; k < known; k++)
+        look_through(rows, count, &spaces[k], own.st_ino);
 }
 
 /* ---- names ---- */

@@ -32,6 +32,7 @@ struct sockets_wanted {
     uint64_t netns;
     char local[80], remote[80]; /* as in its name */
     uint32_t number;            /* the caller's */
+    uint64_t owner;             /* user namespace that owns netns; set here */
     uint64_t peer;              /* inode of the other end; 0: not found, or there are several */
     unsigned found;
 };
@@ -39,8 +40,10 @@ struct sockets_wanted {
 /* Takes what a name of sockets_name says. False: it is no connection of TCP's that may lead to
  * another namespace of this machine. */
 bool sockets_take_name(const char *name, struct sockets_wanted *ret);
-/* Looks for the other ends in the lists of all network namespaces whose processes may be read.
- * Between them the kernel may translate addresses: such ends are not found. Sorts the rows. */
+/* Looks for the other ends in the lists of all network namespaces whose processes may be read, and
+ * whose owner is this process's user namespace, or that of the namespace which has the first end:
+ * in another one somebody else may have made a connection that looks so. Between them the kernel
+ * may translate addresses: such ends are not found. Sorts the rows. */
 void sockets_find_elsewhere(struct sockets_wanted *rows, size_t count);
 
 #endif

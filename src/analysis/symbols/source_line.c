@@ -6,7 +6,9 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 
-#define DEEPEST 64 /* of what lies in one another */
+#define DEEPEST 64 /* of what lies in one another, */
+#define MOST                                                                                       \
+    (1u << 18) /* and of what is looked at: damaged information may lead around in circles */
 
 /* If the compiler wrote no table of the units' addresses, the units have to be searched one by
  * one. */
@@ -44,17 +46,20 @@ static bool has_functions(int tag)
            tag == DW_TAG_class_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_union_type;
 }
 
-/* Finds the outermost function that was inlined at an address, in what the parent contains. */
-static bool find_inlined(Dwarf_Die *parent, Dwarf_Addr address, unsigned depth, Dwarf_Die *ret)
+/* Finds the outermost function that was inlined at an address, in what the parent contains. *left:
+ * how many entries may be looked at. */
+static bool find_inlined(Dwarf_Die *parent, Dwarf_Addr address, unsigned depth, unsigned *left,
+                         Dwarf_Die *ret)
 {
     Dwarf_Die child;
     bool more = depth < DEEPEST && !dwarf_child(parent, &child);
 
-    for (; more; more = !dwarf_siblingof(&child, &child)) {
+    for (; more && *left; more = !dwarf_siblingof(&child, &child)) {
         int tag = dwarf_tag(&child);
 
+        --*left;
         if (has_functions(tag)) {
-            if (find_inlined(&child, address, depth + 1, ret))
+            if (find_inlined(&child, address, depth + 1, left, ret))
                 return true;
             continue;
         }
@@ -63,7 +68,8 @@ static bool find_inlined(Dwarf_Die *parent, Dwarf_Addr address, unsigned depth, 
             dwarf_haspc(&child, address) != 1)
             continue;
         *ret = child;
-        return tag == DW_TAG_inlined_subroutine || find_inlined(&child, address, depth + 1, ret);
+        return tag == DW_TAG_inlined_subroutine ||
+               find_inlined(&child, address, depth + 1, left, ret);
     }
     return false;
 }
@@ -73,6 +79,7 @@ bool source_line_of_function(Dwfl_Module *module, Dwarf_Addr address, struct sou
     struct source_line line;
     Dwarf_Attribute attribute;
     Dwarf_Word file, number;
+    unsigned left = MOST;
     Dwarf_Files *files;
     Dwarf_Die inlined;
     size_t count;
@@ -80,7 +87,7 @@ bool source_line_of_function(Dwfl_Module *module, Dwarf_Addr address, struct sou
     if (!source_line_find(module, address, &line))
         return false;
     *ret = line;
-    if (!find_inlined(line.unit, address - line.bias, 0, &inlined))
+    if (!find_inlined(line.unit, address - line.bias, 0, &left, &inlined))
         return true;
     if (dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_file, &attribute), &file) ||
         dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_line, &attribute), &number) ||
