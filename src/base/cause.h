@@ -80,7 +80,7 @@ enum cause_trait {
     T(PAGE_FAULT, DISK,    ANY,        "storage", CAUSE_HELD | CAUSE_WANTS_KERNEL_STACK | CAUSE_MAY_FAULT) \
     T(FILE_LOCK,  LOCK,    ANY,        "lock",    CAUSE_HELD)                                     \
     T(CHILD,      CHILD,   ANY,        "idle",    CAUSE_MAY_IDLE)                                 \
-    T(VFORK,      CHILD,   ANY,        "idle",    CAUSE_HELD)                                     \
+    T(VFORK,      CHILD,   ANY,        "other",   CAUSE_HELD)                                     \
     T(SIGNAL,     EVENT,   ANY,        "idle",    CAUSE_MAY_IDLE)                                 \
     T(SEMAPHORE,  LOCK,    ANY,        "lock",    0)                                              \
     T(MSGQUEUE,   IPC,     ANY,        "network", 0)                                              \

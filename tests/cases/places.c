@@ -10,6 +10,7 @@
  *   exec        execve, while another thread of the process cannot end: it is traced
  *   fault       memory whose handler (userfaultfd) gives nothing
  *   read        the same in read(2)
+ *   memory PATH more of it than the cgroup may have which is entered by this file
  *   NAME USER   as this user, once all is set up
  */
 #include <arpa/inet.h>
@@ -251,11 +252,25 @@ static void by_fault(int in_call)
     touch(memory);
 }
 
+static void by_memory(const char *processes)
+{
+    char *memory =
+        mmap(NULL, 64 * MANY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    FILE *out = processes ? fopen(processes, "we") : NULL;
+
+    if (memory == MAP_FAILED || !out || fprintf(out, "%d\n", getpid()) < 0 || fclose(out))
+        return;
+    become("big");
+    say(getpid(), 0);
+    for (int i = 0; i < 64 * (MANY / 4096); i++)
+        memory[i * 4096L] = 1;
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
 
-    user = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+    user = argc > 2 && *argv[2] != '/' ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
     if (!strcmp(how, "client") || !strcmp(how, "writer"))
         by_splice(*how == 'c');
     else if (!strcmp(how, "linger"))
@@ -266,6 +281,8 @@ int main(int argc, char **argv)
         by_exec();
     else if (!strcmp(how, "fault") || !strcmp(how, "read"))
         by_fault(*how == 'r');
+    else if (!strcmp(how, "memory"))
+        by_memory(argc > 2 ? argv[2] : NULL);
     printf("\n");
     return 1;
 }

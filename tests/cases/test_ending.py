@@ -42,6 +42,12 @@ class Ending(House):
         now, = self.document(tier, "why", "-p", killed, "--for", 0.3)["processes"][0]["now"]
         self.assertEqual(now["cause"], "ending", now)
         self.assertIn("fuse_flush", [frame["function"] for frame in now["frames"]])
+        said = self.prcb(tier, "why", "--tier", tier, "-p", killed, "--for", 0.3)
+        self.assertRegex(said, r"killed-job \(\d+\) ends, and waits for a server of files \(FUSE\)\.")
+        # It takes no samples any more, and the recording has what it waits for.
+        waits = {row["cause"]: row["ns"] for row in self.recorded(tier, "-p", killed, "--", "sleep", "0.3")["waits"]}
+        self.assertEqual(list(waits), ["ending"])
+        self.assertGreater(waits["ending"], 0.2e9)
         self.assertRegex(self.top(tier, "-p", killed, "-i", "-n", 2, "-d", 0.2), r"(?m)killed-job.*ending")
 
     @on_tiers("bpf", "daemon")

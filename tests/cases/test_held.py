@@ -160,6 +160,40 @@ class Held(House):
             self.assertNotRegex(text, "was idle by design|% +idle by design")
 
     @on_tiers("bpf", "daemon")
+    def test_each_screen(self, tier):
+        """Whatever one asks, it is stopped, and nothing says that it idles, or sleeps."""
+        _, (pid,) = self.start("event_loop", user=self.user_of(tier))
+        await_true(lambda: state_of(pid) == "S", "it waits")
+        folder = self.folder(tier)
+        _, end = self.stop(pid)
+        recording = os.path.join(folder, "recording")
+        self.prcb(tier, "record", "-g", "-o", recording, "-p", pid, "--", "sleep", "0.2")
+        asked = {"stat": ["stat", "-p", pid], "stat --brief": ["stat", "--brief", "-p", pid], "stat -x": ["stat", "-x,", "-p", pid],
+                 "why --brief": ["why", "--brief", "-p", pid], "why --folded": ["why", "--folded", "-p", pid],
+                 "why --chain": ["why", "--chain", "-p", pid]}
+        asked |= {f"top -g {rows}": ["top", "-b", "-i", "-n", 1, "-d", 0.2, "-g", rows, "-p", pid]
+                  for rows in ("threads", "processes", "names", "causes")}
+        for what, arguments in asked.items():
+            with self.subTest(what):
+                span = [] if "top" in what else ["--for", 0.2]
+                self.says_stopped(what, self.prcb(tier, arguments[0], "--tier", tier, *arguments[1:], *span), end)
+        for what in ["--table", "waits"], ["--folded", "--waits"], []:
+            with self.subTest("report " + " ".join(what)):
+                self.says_stopped("report", self.prcb(tier, "report", *what, recording), end)
+        end()
+
+    def says_stopped(self, what, text, end):
+        try:
+            if what != "why --chain":  # it holds up nobody
+                self.assertIn("stopped", text)
+            for line in text.splitlines():
+                if not line.startswith("cpu ") and "CPU  SAMPLES" not in line:  # of processors
+                    self.assertNotRegex(line, r"\bidl|asleep [.]* *[1-9]|\bsleeps\b")
+        except AssertionError:
+            end()
+            raise
+
+    @on_tiers("bpf", "daemon")
     def test_recordings_do_not_call_it_idle(self, tier):
         """Stopped, it waits in its event loop; the recording says the cause, and no idling of it."""
         _, (pid,) = self.start("event_loop", user=self.user_of(tier))

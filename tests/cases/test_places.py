@@ -4,14 +4,16 @@
 
 Witness: the program, which made those waits, and /proc/PID/task/TID/stack, which root may read."""
 import os
+import pathlib
 import pty
 import re
 import signal
 import subprocess
 import time
 import unittest
+import unittest.mock
 
-from house import House, await_true, on_tiers, state_of, wire
+from house import ROOT, House, await_true, mount_of, on_tiers, state_of, wire
 
 # How, the cause, and a function of the kernel on the way to the wait, if there is one to be seen.
 PLACES = {
@@ -96,6 +98,43 @@ class Places(House):
                 self.assertTrue(any(text.startswith(f"process {name} ") for text in texts), texts)
                 if how == "supervisor":
                     self.assertIn(chain[waiter]["held_by"], (None, other))  # None: it got its answer meanwhile
+
+    @unittest.skipUnless(ROOT, "needs root, which alone makes cgroups")
+    @on_tiers("bpf", "daemon")
+    def test_memory_of_a_cgroup(self, tier):
+        """It has no more, and its controller (version 1) kills nobody. Witness: memory.oom_control."""
+        mount = mount_of("memory")
+        if not mount:
+            self.skipTest("no controller of memory of version 1 is mounted")
+        group = pathlib.Path(mount, f"prcb-places-{tier}-{os.getpid()}")
+        group.mkdir()
+
+        def remove():
+            (group / "memory.oom_control").write_text("0", encoding="ascii")
+            await_true(lambda: not (group / "cgroup.procs").read_text(encoding="ascii"), "the cgroup is empty")
+            group.rmdir()
+        self.addCleanup(remove)
+        for name in "memory.limit_in_bytes", "memory.memsw.limit_in_bytes":
+            if (group / name).exists():
+                (group / name).write_text(str(16 << 20), encoding="ascii")
+        (group / "memory.oom_control").write_text("1", encoding="ascii")
+        _, numbers = self.start("places", "memory", group / "cgroup.procs")
+        waiter = numbers[0]
+        await_true(lambda: "under_oom 1" in (group / "memory.oom_control").read_text(encoding="ascii") and
+                   "oom" in place_of(waiter), "it gets no more")
+        asks = {"daemon": None} if tier == "daemon" else {}
+        with unittest.mock.patch.object(self, "user_of", lambda tier: asks.get(tier)):  # root, as its threads are
+            report, = self.document(tier, "why", "-p", waiter, "--for", 0.3)["processes"]
+            stat, = self.document(tier, "stat", "-p", waiter, "--for", 0.3)["threads"]
+            recorded = self.recorded(tier, "-p", waiter, "--", "sleep", "0.3")
+            top = self.top(tier, "-n", 1, "-d", 0.3, "-p", waiter)
+        cause, = report["causes"]
+        self.assertEqual((cause["cause"], cause["idle_ns"]), ("other-d", 0))
+        self.assertEqual(cause["stacks"][0]["word"], "memory of its cgroup")
+        self.assertRegex(report["verdict"][0]["text"], "waits for memory of a cgroup that is at its limit in ")
+        self.assertEqual(stat["open"]["cause"], "other-d")
+        self.assertEqual([row["cause"] for row in recorded["waits"]], ["other-d"])
+        self.assertRegex(top, r"big .* other-d ")
 
     @on_tiers("bpf")  # as who runs the test, whose terminal it is
     def test_a_terminal(self, tier):

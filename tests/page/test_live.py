@@ -309,6 +309,14 @@ class Guards(unittest.TestCase):
                     pass  # a connection that was closed
             self.assertFalse([name for name in names if name.startswith("/") and name != "/dev/null" and not SANITIZED])
 
+    def test_states_say_in_which_nobody_idles(self):
+        frames = Frames(self.served)
+        frames.take()
+        frames.close()
+        held = {state["cause"] for state in frames.states if state.get("held")}
+        self.assertLess({"stopped", "traced", "frozen", "throttled", "disk", "mutex", "other-d"}, held)
+        self.assertFalse(held & {"epoll", "poll", "sleep", "futex", "pipe", "socket", "other", ""})
+
     def test_late_reader_goes_on(self):
         first = Frames(self.served)
         for _ in range(4):

@@ -155,7 +155,7 @@ static void test_lock(void **state)
                         "record_order().\n"
                         "29 % of the waiting: worker-1 (21) waits for data to reach "
                         "storage: /var/led?ger (vda) in save().\n"
-                        "67 % of the waiting: worker-1 (21) sleeps "
+                        "67 % of all waiting: worker-1 (21) sleeps "
                         "in pace().\n");
     w.parts[0][0].wait.holder = REPORTER;
     assert_non_null(strstr(said(&w), "in record_order(); reporter (12) holds it.\n"));

@@ -879,6 +879,28 @@ static bool still_waits(struct prcb_thread *t, uint64_t switches)
            !(times.flags & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED));
 }
 
+#define PF_IO_WORKER_   0x10   /* from Linux 5.12 on */
+#define PF_USER_WORKER_ 0x4000 /* from 6.2 on */
+
+/* Whether the kernel made a thread within the process to work for it (io_uring, vhost). It has the
+ * registers of the call that made it, and is in none. Only those have such names, or who likes. */
+static bool is_worker(const struct prcb_account *a)
+{
+    char path[64], text[512];
+    const char *at;
+    unsigned flags;
+    ssize_t length;
+
+    if (strncmp(a->comm, "iou-", 4) != 0 && strncmp(a->comm, "vhost-", 6) != 0)
+        return false;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)a->pid, (int)a->tid);
+    length = reach_read(a->pid, path, text, sizeof(text) - 1);
+    text[length > 0 ? length : 0] = '\0';
+    at = strrchr(text, ')');
+    return at && sscanf(at, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+           flags & (PF_IO_WORKER_ | PF_USER_WORKER_);
+}
+
 /* The kernel reads what procfs shows of a call while the thread is off its processor, as in
  * stacks.c: where it shows the same again, counts read after it have every switch that the
  * thread began. */
@@ -887,7 +909,7 @@ static bool look(struct looking *l, struct prcb_thread *t)
     const struct prcb_account *a = l->account;
     struct object_call again;
 
-    if (!still_waits(t, a->switches))
+    if (!still_waits(t, a->switches) || is_worker(a))
         return false;
     if (!object_call_read(a->pid, a->tid, &l->call)) /* it may wait outside of calls */
         return (look_at_tracer(l) || look_at_server(l)) && still_waits(t, a->switches);

@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "array.h"
+#include "cause.h"
 #include "error.h"
 #include "stretches.h"
 #include "table.h"
@@ -38,8 +39,9 @@ static uint16_t state_of(struct page_data *d, const struct stretch *stretch)
     return (uint16_t)d->state_count++;
 }
 
-/* Finds where the thread waited; 0: not known, or a sample of many short waits, which does not
- * tell where a single one was. */
+/* Finds where the thread waited, and whether it idles there: not where it is held up, whatever the
+ * stack shows. 0: not known, or a sample of many short waits, which does not tell where a single
+ * one was. */
 static uint32_t place_of(const struct page_data *d, const struct stretch *stretch)
 {
     const struct recorded_wait *wait =
@@ -49,7 +51,8 @@ static uint32_t place_of(const struct page_data *d, const struct stretch *stretc
 
     if (!wait || wait->stack == SIZE_MAX || wait->one_in > 1)
         return 0;
-    return 2 * d->node_of_stack[wait->stack] + (strcmp(wait->kind, "idle") ? 0 : 1);
+    return 2 * d->node_of_stack[wait->stack] +
+           (!strcmp(wait->kind, "idle") && cause_name_may_idle(stretch->cause));
 }
 
 static int add_stretch(const struct stretch *stretch, void *ctx)

@@ -540,7 +540,8 @@ static int add_process(pid_t pid, void *ctx)
             result = 0; /* it has just ended */
     }
     closedir(tasks);
-    if (!result && !added)
+    /* One that hangs in its end takes no samples; it waits all the same, and that can be seen. */
+    if (!result && !added && !r->waits)
         result = prcb_fail(err, -ESRCH, "it has ended");
     if (result)
         prcb_error_prepend(err, "process %d: ", pid);

@@ -147,6 +147,8 @@ static const char *cost_words(uint32_t cost)
         return "ready to run, waiting for a processor";
     case COST_WAIT:
         return "waiting (for what is not known on this tier)";
+    case HELD_BY_QUOTA:
+        return "held back by a CPU quota"; /* a cgroup's or its own: that is said behind */
     default:
         return info ? info->words : "waiting since before profiling began, for what is not known";
     }

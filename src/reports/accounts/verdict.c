@@ -346,8 +346,9 @@ static void say_wait(struct making *m, const char *rule, const struct group *gro
         return;
     ns -= either ? 0 : group->either_ns;
     verdict_put_share(s.out, ns, whole);
-    fprintf(s.out,
-            " of the waiting%s: ", either && !is_sleep(group->most) ? ", which may be idling" : "");
+    /* What may be idling is a part of more than what surely is none. */
+    fprintf(s.out, " of %s waiting%s: ", either && m->sure_ns ? "all" : "the",
+            either && !is_sleep(group->most) ? ", which may be idling" : "");
     verdict_put_who(s.out, m, group);
     fputc(' ', s.out);
     if (group->ready) {

@@ -36,6 +36,13 @@ function addStackPlace(model, [id, idle, word, names]) {
     model.placeWords.set(2 * node + idle, word);
 }
 
+// The place of a stack in a state: who is held up (stopped, frozen) idles nowhere.
+function placeIn(state, stack) {
+    const place = live.stacks.get(stack) || 0;
+
+    return live.model.states[state].held ? place & ~1 : place;
+}
+
 // ---- frames become a model
 
 const threadRow = {id: 0, pid: 1, tid: 2, name: 3, pair: 4, state: 5, stack: 6, ended: 7, parts: 8, credits: 9};
@@ -55,7 +62,7 @@ function putStretch(thread, state, ns, times, place) {
 // Until a moment it went on with what it was in.
 function goOn(thread, until) {
     if (until > thread.cursor)
-        putStretch(thread, thread.state, until - thread.cursor, 0, live.stacks.get(thread.stack) || 0);
+        putStretch(thread, thread.state, until - thread.cursor, 0, placeIn(thread.state, thread.stack));
 }
 
 // The parts of an interval; time of a cause is divided by its stacks, and the rest has none.
@@ -69,7 +76,7 @@ function putParts(thread, row) {
             if (credits[k] !== parts[i])
                 continue;
             thread.stretches.push({state: parts[i], start: thread.cursor, ns: credits[k + 2], times, cell: true,
-                                   place: live.stacks.get(credits[k + 1]) || 0});
+                                   place: placeIn(parts[i], credits[k + 1])});
             thread.cursor += credits[k + 2];
             left -= credits[k + 2];
             times = 0;

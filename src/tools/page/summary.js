@@ -84,8 +84,8 @@ function wordsOf(model, threads, totals, span) {
     return words;
 }
 
-// Who waited where for what, that does not idle by design; the longest first. Sleep and what is not known to be
-// anything else idle, too, as far as this page knows.
+// Who waited where for what, that neither idles by design nor waits in a way in which threads may idle (asleep, in
+// epoll); the longest first.
 function heldUp(model) {
     const groups = new Map();
 
@@ -124,7 +124,7 @@ function verdictOf(model, totals, groups, holders) {
     const most = groups[0], all = totals.ready + groups.reduce((sum, group) => sum + group.ns, 0);
 
     if (!all)
-        return ["Nothing held these threads up: what they did not run they idled or slept."];
+        return ["Nothing is known to have held these threads up: what they did not run they slept, or waited as idle threads do."];
     if (totals.ready >= (most ? most.ns : 0)) {
         const names = new Map();
 

@@ -492,7 +492,7 @@ function drawTimeline(place, model) {
 function stateLegend(model) {
     const roles = new Map([["run", "running"], ["ready", "ready, no processor"], ["lock", "waits: locks"],
         ["storage", "waits: storage"], ["network", "waits: pipes, sockets, descriptors"],
-        ["idle", "waits: asleep or idle"], ["more", "held back by a quota"], ["other", "waits: other"],
+        ["idle", "waits: asleep, perhaps idle"], ["more", "held back by a quota"], ["other", "waits: other"],
         ["unknown", "not known"]]);
     const used = new Set(model.states.map(stateRole));
 

@@ -121,7 +121,9 @@ static int begin_wait(struct frames *f, struct seen *seen, const struct prcb_acc
         return 0;
     if (array_cover(f->told, f->told_room, seen->stack))
         return -ENOMEM;
-    f->told[seen->stack].stack = stack;
+    /* Whether it is one in which threads idle; one that is stopped there does not. */
+    if (f->told[seen->stack].stack.kind != PRCB_STACK_IDLE)
+        f->told[seen->stack].stack = stack;
     return 0;
 }
 
@@ -264,6 +266,7 @@ static void put_states(struct frames *f)
 
         fputs(",{\"kind\":\"w\"", f->out);
         put_member(f, "colour", cause_traits(cause)->colour);
+        fputs(cause && !cause_may_idle(cause) ? ",\"held\":1" : "", f->out);
         if (info) {
             put_member(f, "cause", info->name);
             put_member(f, "words", info->words);
