@@ -1906,7 +1906,7 @@ while True: ctypes.CFUNCTYPE(None)(at)()
                 DELETE FROM stacks; DELETE FROM samples;
                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)
                 INSERT INTO stacks(id, caller, kernel, map, address) SELECT i, i - 1, 0, NULL, i FROM n;
-                INSERT INTO samples SELECT id, 0, 1, id, 1 FROM stacks WHERE id % 100 = 0;
+                INSERT INTO samples SELECT id, 0, 1, id, 1, NULL FROM stacks WHERE id % 100 = 0;
             """)
         db.close()
         folded = self.report("--folded").splitlines()

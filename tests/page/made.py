@@ -14,7 +14,7 @@ CREATE TABLE facts(name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE threads(id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, parent_pid INTEGER, name TEXT, start_ns INTEGER, end_ns INTEGER, start_state TEXT, start_cause TEXT, start_reason INTEGER);
 CREATE TABLE maps(id INTEGER PRIMARY KEY, pid INTEGER, time_ns INTEGER, start INTEGER, length INTEGER, file_offset INTEGER, file TEXT, build_id TEXT, uid INTEGER);
 CREATE TABLE stacks(id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map INTEGER, address INTEGER);
-CREATE TABLE samples(time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER);
+CREATE TABLE samples(time_ns INTEGER, cpu INTEGER, thread INTEGER, stack INTEGER, weight INTEGER, missing TEXT);
 CREATE TABLE switches(time_ns INTEGER, cpu INTEGER, old_thread INTEGER, new_thread INTEGER, state TEXT, cause TEXT, reason INTEGER, ready_ns INTEGER, pebs_index INTEGER, waker INTEGER, woken_ns INTEGER, woken_cpu INTEGER);
 CREATE TABLE wakers(id INTEGER PRIMARY KEY, by TEXT, thread INTEGER, pid INTEGER, tid INTEGER, name TEXT, number INTEGER);
 CREATE TABLE wait_stacks(time_ns INTEGER, thread INTEGER, stack INTEGER, missing TEXT, kind TEXT, word TEXT, one_in INTEGER, trace_id TEXT, span_id TEXT);
