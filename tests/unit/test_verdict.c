@@ -137,6 +137,30 @@ static void test_nothing(void **state)
     assert_string_equal(said(&w), "");
 }
 
+/* Where only the kernel's function is known, as of its mutexes before Linux 6.16, that is said;
+ * what its functions say of a wait is said in place of the cause. */
+static void test_in_the_kernel(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    add(&w, 0, part(PRCB_CAUSE_OTHER_D, NULL, PRCB_STACK_BLOCKED, "store", 600));
+    w.parts[0][0].wait = (struct object_wait){.object = LEDGER};
+    assert_string_equal(said(&w), "100 % of the waiting: worker-1 (21) is waiting in the kernel, "
+                                  "uninterruptible, no finer cause known in store().\n");
+    stacks[stack_count - 1].frames[0] =
+        (struct prcb_frame){.function = "pipe_write", .file = "[kernel]"};
+    assert_string_equal(said(&w),
+                        "100 % of the waiting: worker-1 (21) waits in the kernel, at pipe_write "
+                        "(uninterruptible), for /var/led?ger (vda) in store().\n");
+    add(&w, 0,
+        part(PRCB_CAUSE_PAGE_FAULT, "handler of userfaultfd", PRCB_STACK_BLOCKED, "touch", 900));
+    assert_non_null(strstr(said(&w),
+                           "60 % of the waiting: worker-1 (21) waits for memory that a program "
+                           "gives (userfaultfd) in touch().\n"));
+}
+
 /* Who waits for what in which function; who holds it, and what that one does. */
 static void test_lock(void **state)
 {
@@ -400,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_in_the_kernel),
         cmocka_unit_test(test_holders_in_turn),
         cmocka_unit_test(test_deadlock_comes_first),
         cmocka_unit_test(test_from_outside),

@@ -183,6 +183,14 @@ const struct prcb_frame *place_of_part(const struct why_part *part,
     return part->kind == WHY_STACK ? place_of(&part->stack, ret_by) : NULL;
 }
 
+const char *place_in_kernel(const struct why_part *part)
+{
+    const struct prcb_frame *frame =
+        part->kind == WHY_STACK && part->stack.frame_count ? part->stack.frames : NULL;
+
+    return frame && is_kernel(frame) ? frame->function : NULL;
+}
+
 void place_text(const struct why_part *part, char *ret, size_t size)
 {
     const struct prcb_frame *by, *frame = place_of_part(part, &by);

@@ -25,6 +25,10 @@ void place_line(const struct prcb_frame *frame, char *ret, size_t size);
 const struct prcb_frame *place_of_part(const struct why_part *part,
                                        const struct prcb_frame **ret_by);
 
+/* Returns the kernel's function in which a part waits, the innermost that the kernel shows (not
+ * those of its scheduler and locks); NULL: it is not known. The name is the kernel's. */
+const char *place_in_kernel(const struct why_part *part);
+
 /* Writes "record_order()", without the types of arguments; "orders+0x1234" where the name is not
  * known. The name is another's: it is not fit to be shown yet. */
 void place_name(const struct prcb_frame *frame, char *ret, size_t size);

@@ -129,15 +129,34 @@ static void put_object(FILE *out, const struct object *object)
     put_detail(out, object);
 }
 
+/* What no phrase has: where in the kernel it is, if that is known, tells more than that its cause
+ * is not. */
+static void put_cause(FILE *out, const struct why_part *part, const struct object *object, bool one)
+{
+    const struct prcb_cause_info *info = prcb_cause_info(part->cause);
+    const char *function = place_in_kernel(part);
+
+    if (!function || (part->cause != PRCB_CAUSE_OTHER && part->cause != PRCB_CAUSE_OTHER_D)) {
+        fprintf(out, "%s %s", one ? "is" : "are", info ? info->words : "waiting");
+        return;
+    }
+    fprintf(out, "wait%s in the kernel, at ", one ? "s" : "");
+    verdict_put_name(out, function);
+    fputs(part->cause == PRCB_CAUSE_OTHER_D ? " (uninterruptible)" : "", out);
+    if (object) {
+        fputs(", for ", out);
+        put_object(out, object);
+    }
+}
+
 void verdict_put_verb(FILE *out, const struct making *m, const struct why_part *part, bool one)
 {
     const struct object *object = verdict_object_of(m, part->wait.object);
-    const struct prcb_cause_info *info = prcb_cause_info(part->cause);
     const struct phrase *phrase = verdict_phrase_of(part);
     const char *text;
 
     if (!phrase) {
-        fprintf(out, "%s %s", one ? "is" : "are", info ? info->words : "waiting");
+        put_cause(out, part, object, one);
         return;
     }
     text = object && phrase->known ? phrase->known : phrase->unknown;
