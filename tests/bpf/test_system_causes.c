@@ -25,6 +25,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -1258,12 +1259,7 @@ static uint64_t wait_for_quota(uint64_t *ret_held)
     return at;
 }
 
-/* From Linux 6.18 on each thread is held back by itself. Before, a processor's whole queue is: prcb
- * knows it of the thread that has the processor then; of the others in the queue, and of those that
- * are woken meanwhile, the time is ready time. In a guest with 6.1, beside two threads that were
- * throttled for 1.8 of 2.1 seconds, two that slept a millisecond at a time were ready for 1.6 and
- * 1.7. */
-static bool takes_threads(void)
+static bool task_has(const char *member)
 {
     struct btf *btf = btf__load_vmlinux_btf();
     int id = btf ? btf__find_by_name_kind(btf, "task_struct", BTF_KIND_STRUCT) : -1;
@@ -1273,10 +1269,20 @@ static bool takes_threads(void)
     for (int i = 0; task && i < btf_vlen(task); i++) {
         const char *name = btf__name_by_offset(btf, btf_members(task)[i].name_off);
 
-        found |= name && !strcmp(name, "throttled");
+        found |= name && !strcmp(name, member);
     }
     btf__free(btf);
     return found;
+}
+
+/* From Linux 6.18 on each thread is held back by itself. Before, a processor's whole queue is: prcb
+ * knows it of the thread that has the processor then; of the others in the queue, and of those that
+ * are woken meanwhile, the time is ready time. In a guest with 6.1, beside two threads that were
+ * throttled for 1.8 of 2.1 seconds, two that slept a millisecond at a time were ready for 1.6 and
+ * 1.7. */
+static bool takes_threads(void)
+{
+    return task_has("throttled");
 }
 
 /* While the group is held back none of its threads is ready, whether it had the processor then, was
@@ -1318,13 +1324,61 @@ static void test_quota_members(void **state)
     assert_int_equal(more, 0);
 }
 
+/* ---- a lock of the kernel since before ---- */
+
+static int peers[2];
+
+/* It holds the pipe's mutex while it waits for a socket that nobody reads. */
+static int hold_by_splice(void *arg)
+{
+    return splice(pipe_fds[0], NULL, peers[0], NULL, 1, 0) != 1;
+}
+
+static int write_to_pipe(void *arg)
+{
+    return write(pipe_fds[1], "x", 1) != 1;
+}
+
+/* Whoever has hung for longer than the session has no contention_begin. From Linux 6.16 on the
+ * kernel tells the lock; before, that it is in the kernel for it does not know what, and not the
+ * pipe of its system call. Witness: state D, in which no pipe's data are waited for. */
+static void test_lock_since_before(void **state)
+{
+    struct prcb_account a = {.size = 0};
+    struct prcb_thread *t;
+    pid_t holder, waiter;
+    struct prcb *p;
+
+    if (pipe2(pipe_fds, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_STREAM, 0, peers))
+        fail();
+    while (send(peers[0], &a, sizeof(a), MSG_DONTWAIT) > 0)
+        continue;
+    assert_int_equal(write(pipe_fds[1], "x", 1), 1);
+    holder = child_start(hold_by_splice, NULL);
+    assert_true(wait_for(kernel_state(holder, holder) == 'S'));
+    waiter = child_start(write_to_pipe, NULL);
+    assert_true(wait_for(kernel_state(waiter, waiter) == 'D'));
+    p = session_open(64);
+    must_profile_process(p, waiter, PRCB_FOLLOW_THREADS);
+    t = must_open(p, waiter);
+    a = must_read(t);
+    assert_laws(&a);
+    print_account("since before", &a);
+    assert_int_equal(a.open.cause, task_has("blocker") ? PRCB_CAUSE_MUTEX : PRCB_CAUSE_OTHER_D);
+    child_kill(holder);
+    child_kill(waiter);
+    close_pipe();
+    close(peers[0]);
+    close(peers[1]);
+}
+
 /* ---- run ---- */
 
 #define SCENES (sizeof(scenes) / sizeof(scenes[0]))
 
 int main(int argc, char **argv)
 {
-    static struct CMUnitTest tests[2 * SCENES + 2];
+    static struct CMUnitTest tests[2 * SCENES + 3];
     static char names[2 * SCENES][80];
     size_t n = 0;
 
@@ -1341,6 +1395,7 @@ int main(int argc, char **argv)
     }
     tests[n++] = (struct CMUnitTest)BPF_TEST(test_quota_shared);
     tests[n++] = (struct CMUnitTest)BPF_TEST(test_quota_members);
+    tests[n++] = (struct CMUnitTest)BPF_TEST(test_lock_since_before);
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
     return bpf_run("system causes", tests, n);

@@ -48,6 +48,7 @@ if [[ $arch == x86_64 ]]; then
     add "$tests/bpf/test_bpf_lifecycle"
     add "$tests/bpf/test_bpf_storms"
     add "$tests/bpf/test_bpf_system_causes" 'CPU?quota*' # told by other members of the kernel before 6.18
+    add "$tests/bpf/test_bpf_system_causes" '*since_before' # which lock is told from 6.16 on
     add "$tests/bpf/test_bpf_sample" 'a*' # areas, records across chunks, attribution
     add "$tests/nt/test_unit_nt_profiling" bpf
     add "$tests/nt/test_unit_nt_live" bpf
