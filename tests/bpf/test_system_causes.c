@@ -1328,15 +1328,30 @@ static void test_quota_members(void **state)
 
 static int peers[2];
 
-/* It holds the pipe's mutex while it waits for a socket that nobody reads. */
+/* It holds the pipe's mutex while it waits for a socket that nobody reads, once that is full. */
 static int hold_by_splice(void *arg)
 {
-    return splice(pipe_fds[0], NULL, peers[0], NULL, 1, 0) != 1;
+    while (splice(pipe_fds[0], NULL, peers[0], NULL, 65536, 0) > 0)
+        continue;
+    return 1;
 }
 
+/* Slowly: so it never waits for room, and then for the mutex. */
 static int write_to_pipe(void *arg)
 {
-    return write(pipe_fds[1], "x", 1) != 1;
+    static char bytes[16384];
+
+    while (write(pipe_fds[1], bytes, sizeof(bytes)) > 0)
+        sleep_ns(2000000);
+    return 1;
+}
+
+static bool hangs(pid_t pid)
+{
+    bool hung = kernel_state(pid, pid) == 'D';
+
+    sleep_ns(20000000);
+    return hung && kernel_state(pid, pid) == 'D';
 }
 
 /* Whoever has hung for longer than the session has no contention_begin. From Linux 6.16 on the
@@ -1344,20 +1359,16 @@ static int write_to_pipe(void *arg)
  * pipe of its system call. Witness: state D, in which no pipe's data are waited for. */
 static void test_lock_since_before(void **state)
 {
-    struct prcb_account a = {.size = 0};
+    struct prcb_account a;
     struct prcb_thread *t;
     pid_t holder, waiter;
     struct prcb *p;
 
     if (pipe2(pipe_fds, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_STREAM, 0, peers))
         fail();
-    while (send(peers[0], &a, sizeof(a), MSG_DONTWAIT) > 0)
-        continue;
-    assert_int_equal(write(pipe_fds[1], "x", 1), 1);
     holder = child_start(hold_by_splice, NULL);
-    assert_true(wait_for(kernel_state(holder, holder) == 'S'));
     waiter = child_start(write_to_pipe, NULL);
-    assert_true(wait_for(kernel_state(waiter, waiter) == 'D'));
+    assert_true(wait_for(hangs(waiter)));
     p = session_open(64);
     must_profile_process(p, waiter, PRCB_FOLLOW_THREADS);
     t = must_open(p, waiter);

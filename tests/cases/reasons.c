@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Threads whose waits have no stack, each for a reason of its own: "brief" sleeps for a third of a
  * millisecond at a time, "bare" waits for ever without a stack pointer. The first waits for a
- * signal and has one. Prints its number. */
+ * signal and has one. With an argument sixty are as "brief", and nice. Prints its number. */
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -27,14 +27,19 @@ static void *bare(void *unused)
     return unused;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    pthread_t threads[2];
+    int count = argc > 1 ? 64 : 2;
+    pthread_t thread;
 
+    (void)argv;
     alarm(60);
-    if (pthread_create(&threads[0], NULL, brief, NULL) ||
-        pthread_create(&threads[1], NULL, bare, NULL))
+    if (argc > 1 && nice(19) < 0)
         return 1;
+    for (int i = 0; i < count; i++) {
+        if (pthread_create(&thread, NULL, i == 1 && argc == 1 ? bare : brief, NULL))
+            return 1;
+    }
     printf("%d\n", (int)getpid());
     fflush(stdout);
     pause();

@@ -5,7 +5,9 @@
 Witness: the programs, whose threads wait in that way and in no other; /proc says which are of the kernel."""
 import json
 import os
+import pathlib
 import platform
+import re
 import subprocess
 import unittest
 
@@ -57,6 +59,26 @@ class Reasons(House):
         """Where some are, none is too short."""
         sums, process = self.of(tier, thread_of(self.begin(tier), "brief"))
         self.assertGreater(sums[None] + sums.get("[not read]", 0), 0.9 * process["wait_ns"], process)
+
+    @on_tiers("bpf")
+    def test_no_room_and_not_read(self, tier):
+        """Of sixty threads that sleep for moments at the same time more waits are chosen than there are buffers for,
+        and more end than 1 % of a processor reads; of one alone all are read."""
+        _, (pid,) = self.start("reasons", "many")
+        report = self.document(tier, "why", "-p", pid, "--for", 0.4, "--budget", 1, "--no-whom", "--no-objects")
+        sums = reasons(report["processes"][0])
+        self.assertLess({"[no room]", "[not read]"}, set(sums), sums)
+        self.assertLessEqual(set(sums), {"[no room]", "[not read]", "[too short]", None}, sums)
+        sums, process = self.of(tier, pid, "--budget", 90)  # its first thread, which waits for a signal
+        self.assertEqual(set(sums), {None}, process)
+
+    def test_each_has_a_test(self):
+        """Those that the manual has are those that are tested here."""
+        page = pathlib.Path(__file__).parents[2] / "man/prcb-why.1.scd"
+        words = set(re.findall(r"(?m)^\*(\[.*\])\*$", page.read_text(encoding="utf-8")))
+        tested = set(re.findall(r'"(\[[a-z ]+\])"', pathlib.Path(__file__).read_text(encoding="utf-8")))
+        self.assertLess({"[ended]", "[not read]"}, words)
+        self.assertEqual(words, tested)
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the program has no such thread here")
     @on_tiers("bpf", "daemon", "perf")
