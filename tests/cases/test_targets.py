@@ -97,6 +97,20 @@ class Targets(House):
             slept.wait()
             os.rmdir(group)
 
+    @unittest.skipUnless(ROOT, "needs root, for eBPF")
+    def test_what_stays_running(self):
+        """The live page and the recorder: until they are told to end."""
+        folder = tempfile.mkdtemp(prefix="prcb-case-")
+        self.addCleanup(shutil.rmtree, folder)
+        for command in ["serve"], ["flight", "-o", folder]:
+            with subprocess.Popen([PRCB, *command, "-p", f"{self.thread.native_id},{self.zombie.pid}"], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+                said = [process.stderr.readline() for _ in range(2)]
+                process.terminate()
+                process.communicate(timeout=60)
+            self.assertIn(f"{self.thread.native_id} is a thread of process {os.getpid()} (", said[0])
+            self.assertIn(f"process {self.zombie.pid} has ended and waits to be reaped: it is left out", said[1])
+
     def test_record(self):
         """What it records of a thread's number was nothing, and no failure."""
         folder = tempfile.mkdtemp(prefix="prcb-case-")

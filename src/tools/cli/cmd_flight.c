@@ -482,6 +482,8 @@ static int run_keeper(struct flight *f)
 
     if (f->targets.tier == PRCB_TIER_PERF)
         return cli_usage_error(f->command, "--tier perf: it keeps no switches");
+    if (stat_options_check_all(f->command, &f->targets, "keeps the switches of"))
+        return CLI_USAGE;
     for (size_t i = 0; i < f->rule_count; i++) {
         const char *wrong = flight_rule_parse(f->rule_texts[i], &f->rules[i]);
 
