@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * A program whose cost is known: N million steps (also 0.5), and then in pairs, as often as wanted:
- * "lock" MS a mutex that another thread holds for so many milliseconds (alone: 20), "pages" M so
- * many pages, touched once, "sync" FILE a page written to a new file, and to the disk.
+ * "lock" MS a mutex that another thread holds for so many milliseconds (alone: 20) after it is
+ * asked for, "pages" M so many pages, touched once, "sync" FILE a page written to a new file, and
+ * to the disk.
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +20,7 @@ void cache_get(void);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t held;
+static atomic_bool asked;
 
 static void *hold(void *arg)
 {
@@ -25,13 +29,18 @@ static void *hold(void *arg)
 
     pthread_mutex_lock(&lock);
     pthread_barrier_wait(&held);
-    nanosleep(&pause, NULL);
+    /* Where the other thread gets no processor in time, it would find the mutex free. */
+    for (bool waits = false; !waits;) {
+        waits = atomic_load(&asked);
+        nanosleep(&pause, NULL);
+    }
     pthread_mutex_unlock(&lock);
     return NULL;
 }
 
 __attribute__((noinline)) void cache_get(void)
 {
+    atomic_store(&asked, true);
     pthread_mutex_lock(&lock);
     pthread_mutex_unlock(&lock);
 }

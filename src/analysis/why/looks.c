@@ -347,7 +347,7 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
     l->read_ns = 0;
     l->spent = false;
     l->last = 0;
-    if (began < l->next && !fns->divided)
+    if (began < l->next && !fns->last)
         return peek(l, ret_ended, err);
     fair_count(&l->fair, (BUDGET_NS + (l->now - l->start) / 100 * l->percent) / NS_PER_US);
     result = read_chosen(l, err);

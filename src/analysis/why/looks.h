@@ -41,6 +41,7 @@ struct looks_fns {
     int (*chosen)(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                   int result, struct object_wait wait);
     bool keep_ended; /* somebody else gives accounts of ended threads back */
+    bool last;       /* all accounts are passed on, also where no look is due */
     /* A wait that lasts for longer than this was passed on before, and is passed on again when
      * it has ended: what `account` got of it still holds, only its length has grown. It has to
      * be longer than the shortest wait whose stack is asked for, and than the time between

@@ -156,7 +156,7 @@ static int look_at(struct bench_runner *runner, char **argv, struct looks *looks
                    struct prcb_error *err)
 {
     const struct prcb_spawn_hook hook = {sizeof(hook), trace, NULL};
-    const struct looks_fns fns = {
+    struct looks_fns fns = {
         .account = look_account, .released = look_released, .chosen = look_chosen, .ctx = why};
     bool ended = false, child_ended = false;
     int status = bench_run_start(runner, argv, &hook, err), result = 0;
@@ -172,6 +172,7 @@ static int look_at(struct bench_runner *runner, char **argv, struct looks *looks
             go_on(&stop);
         child_ended = stat_wait_until(runner->wait, now_ns() + LOOK_NS) & STAT_WAIT_CHILD;
     }
+    fns.last = true;
     if (!result)
         result = looks_take(looks, &fns, &ended, err);
     if (!child_ended)

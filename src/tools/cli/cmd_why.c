@@ -288,6 +288,7 @@ static void do_look(struct run *run, bool last, bool *ret_ended)
         .chosen = look_chosen,
         .divided = last ? look_divided : NULL,
         .keep_ended = last, /* its edges are taken once */
+        .last = last,
         .settled_ns = last ? 0 : SETTLED_NS + 2 * run->options->min_ns,
         .ctx = run,
     };

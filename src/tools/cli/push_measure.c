@@ -41,6 +41,7 @@ static int look(struct measuring *m, bool last, bool *ret_ended, struct prcb_err
         .released = on_released,
         .chosen = on_chosen,
         .settled_ns = last ? 0 : SETTLED_NS + 2 * m->how->min_us * 1000,
+        .last = last,
         .ctx = m,
     };
     int result = looks_take(m->looks, &fns, ret_ended, err);
