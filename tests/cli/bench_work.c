@@ -26,14 +26,14 @@ static void *hold(void *arg)
 {
     const long *ms = arg;
     const struct timespec pause = {.tv_sec = *ms / 1000, .tv_nsec = *ms % 1000 * 1000000};
+    const struct timespec moment = {.tv_nsec = 100000};
 
     pthread_mutex_lock(&lock);
     pthread_barrier_wait(&held);
     /* Where the other thread gets no processor in time, it would find the mutex free. */
-    for (bool waits = false; !waits;) {
-        waits = atomic_load(&asked);
-        nanosleep(&pause, NULL);
-    }
+    while (!atomic_load(&asked))
+        nanosleep(&moment, NULL);
+    nanosleep(&pause, NULL);
     pthread_mutex_unlock(&lock);
     return NULL;
 }

@@ -830,7 +830,7 @@ int recorder_work(struct recorder *r, int *ret_next_ms, struct prcb_error *err)
     if (!result && commit)
         result = writer_commit(r->writer);
     *ret_next_ms = r->pass_ms;
-    if (!result && r->waits && waits_look(r->waits, r->rings, ret_next_ms, &why))
+    if (!result && r->waits && waits_look(r->waits, r->rings, false, ret_next_ms, &why))
         end_waits(r, &why);
     return result ? explain(r, result, err) : 0;
 }
@@ -853,11 +853,15 @@ static int write_misses(struct recorder *r)
 
 int recorder_finish(struct recorder *r, struct prcb_error *err)
 {
+    struct prcb_error why;
     unsigned full = 0;
-    int result;
+    int result, next_ms = 0;
 
     r->end_ns = now_ns();
     result = facts_write_times(r->writer, r->processors, r->end_ns);
+    /* Waits of the last milliseconds would be called too short to be read. */
+    if (!result && r->waits && waits_look(r->waits, r->rings, true, &next_ms, &why))
+        end_waits(r, &why);
     rings_stop(r->rings);
     if (!result)
         result = drain(r, true, &full);

@@ -332,9 +332,10 @@ static int look_chosen(void *ctx, const struct prcb_chosen *chosen, const struct
     return rings_put_wait(w->rings, &event);
 }
 
-int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err)
+int waits_look(struct waits *w, struct rings *rings, bool last, int *ret_ms, struct prcb_error *err)
 {
-    const struct looks_fns fns = {.account = look_account, .chosen = look_chosen, .ctx = w};
+    const struct looks_fns fns = {
+        .account = look_account, .chosen = look_chosen, .last = last, .ctx = w};
     uint64_t now = now_ns(), next;
     bool ended;
     int result = 0;
@@ -342,7 +343,7 @@ int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_er
     if (!w->looks)
         return 0;
     w->rings = rings;
-    if (now >= looks_next(w->looks))
+    if (last || now >= looks_next(w->looks))
         result = looks_take(w->looks, &fns, &ended, err);
     now = now_ns();
     next = looks_next(w->looks);
@@ -353,10 +354,11 @@ int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_er
 
 #else
 
-int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err)
+int waits_look(struct waits *w, struct rings *rings, bool last, int *ret_ms, struct prcb_error *err)
 {
     (void)w;
     (void)rings;
+    (void)last;
     (void)ret_ms;
     (void)err;
     return 0;

@@ -41,9 +41,10 @@ int waits_add(struct waits *w, pid_t pid, bool child, struct prcb_error *err);
  * been doing since. */
 int waits_begin(struct waits *w, struct world *world, struct prcb_error *err);
 
-/* Looks, if it is time, and puts what it finds among the rings' records. *ret_ms: look again by
- * then. Without stacks it does nothing. */
-int waits_look(struct waits *w, struct rings *rings, int *ret_ms, struct prcb_error *err);
+/* Looks, if it is time or for the last time, and puts what it finds among the rings' records.
+ * *ret_ms: look again by then. Without stacks it does nothing. */
+int waits_look(struct waits *w, struct rings *rings, bool last, int *ret_ms,
+               struct prcb_error *err);
 
 /* Returns the reader of stacks that it looks with; NULL: none. */
 struct prcb_stacks;
