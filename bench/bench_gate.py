@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Whether a gate on prcb bench fails for what the machine did, and finds what the program did: comparisons of
 equal commands, and of commands with 5 % more work, a lock of 1 ms more, 3 page faults more, each beside a hog,
-in a CPU quota, beside a disk that others write to. hyperfine and `perf stat -r` answer the same question in the
+in a CPU quota, beside a disk that others write to; equal ones also in a guest whose emulated processor is taken
+away, which it is not told. hyperfine and `perf stat -r` answer the same question in the
 same conditions, each with 40 runs of either command, by Welch's test at the level of prcb bench; so does
 prcb bench as nobody, on the perf tier. A cell is in how many of the comparisons a tool found a difference.
 
-    bench_gate [CONDITION]...     hog, quota, disk, all
+    bench_gate [CONDITION]...     hog, quota, disk, all; stolen, if it is named
     PRCB_GATE_SAME=200            comparisons of equal commands in each condition
     PRCB_GATE_MORE=40             comparisons of commands that differ, each kind
     PRCB_GATE_PEERS=40            how many of each kind the other tools do, too
@@ -18,6 +19,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -178,6 +180,19 @@ def compare(name, kind, number, folder, results):
             results[name, kind, label, "of"] += 1
 
 
+def stolen(results):
+    """Equal commands in an emulated machine of one processor, for which a hog of this machine waits, too."""
+    guest = HERE / "../../tests/guest/guest.sh"
+    loop = (f"n=0; while [ $n -lt {SAME} ]; do n=$((n+1)); /t/prcb bench --no-places -n 20 -- /t/gate_work 0.5 "
+            "--vs /t/gate_work 0.5 | head -n 1; done")
+    with process("taskset", "-c", "0", WORK, "100000000"):
+        said = output_of(["taskset", "-c", "0", guest, "-t", str(60 * SAME), "-p", "1", "-f", PRCB, "-f", WORK, "x86_64",
+                          "--", "sh", "-c", loop]).stdout.splitlines()
+    sentences = [line for line in said if re.search(r"\bB\b", line) and not line.startswith("==")]
+    results["stolen", "same", "prcb", "of"] += len(sentences)
+    results["stolen", "same", "prcb", "found"] += sum(line.startswith("B differs") for line in sentences)
+
+
 def show(results):
     names = sorted({key[0] for key in results})
     for kind, words in (("same", "equal commands: a difference is false"), ("work", "5 % more work"),
@@ -202,6 +217,9 @@ def main(names):
         if not os.geteuid():
             os.chown(folder, NOBODY, NOBODY)
         for name in names or ("hog", "quota", "disk"):
+            if name == "stolen":
+                stolen(results)
+                continue
             if name in ("quota", "all") and os.geteuid():
                 print(f"{name}: needs root", file=sys.stderr)
                 continue
