@@ -348,7 +348,7 @@ struct prcb_thread; /* a handle on one account: opaque */
 
 /* Opens a handle on a profiled thread's account. prcb_thread_open_self starts
  * profiling the calling thread (with follow none) if it is not profiled yet.
- * -ESRCH: the thread is not profiled by this session. Close with
+ * -ESRCH: the thread is not profiled by this session. -EAGAIN: as prcb_thread_read. Close with
  * prcb_thread_close (NULL allowed). */
 PRCB_API int prcb_thread_open(struct prcb *p, pid_t tid, struct prcb_thread **ret,
                               struct prcb_error *err);

@@ -860,6 +860,7 @@ static void test_full_table(void **state)
     struct prcb_error err = {0};
     uint64_t before[4], all;
     struct prcb_account *accounts;
+    struct prcb_thread *none;
     size_t count;
     pid_t pid;
 
@@ -872,6 +873,8 @@ static void test_full_table(void **state)
     assert_int_equal(status.max_threads, 4);
     assert_int_equal(status.threads, 4);
     assert_int_equal(status.untracked_threads, 3);
+    assert_int_equal(prcb_thread_open(p, getpid(), &none, &err), -ESRCH);
+    assert_non_null(strstr(err.text, "room for 4 threads and lacked it for 3"));
     accounts = all_accounts(p, &count);
     assert_int_equal(count, 4);
     for (size_t i = 0; i < 4; i++) {

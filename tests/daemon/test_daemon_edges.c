@@ -420,8 +420,11 @@ static void run_scene(uint32_t waker_uid, bool hides, bool named)
 
 static struct prcb *open_all(uint32_t flags)
 {
-    const struct prcb_options options = {
-        .size = sizeof(options), .tier = PRCB_TIER_DAEMON, .flags = PRCB_OPEN_SHARED | flags};
+    /* Room for all that run here beside this test. */
+    const struct prcb_options options = {.size = sizeof(options),
+                                         .tier = PRCB_TIER_DAEMON,
+                                         .flags = PRCB_OPEN_SHARED | flags,
+                                         .max_threads = 4096};
     struct prcb_error err = {0};
     struct prcb *p = NULL;
 
@@ -706,8 +709,9 @@ static void others_are_not_named_where_proc_hides_them(void **state)
 
 /* ---- who holds the kernel's locks ---- */
 
-#define TURNS  5
-#define BEFORE "zq-before-zq" /* the holder's name, before it execs another program */
+#define TURNS      5
+#define UNREPORTED 2              /* of these, at most */
+#define BEFORE     "zq-before-zq" /* the holder's name, before it execs another program */
 
 /* A process that holds a pipe's mutex when it is told to (holds_lock.c), and a user whose thread
  * waits for that. */
@@ -786,6 +790,23 @@ static void end_holding(struct holding *h)
     }
 }
 
+/* Whether the thread waits in its call of write, and cannot be interrupted there. State D alone may
+ * be that of a page that it reads in before. */
+static bool waits_for_lock(pid_t tid)
+{
+    char path[64];
+    long call = SYS_write;
+    FILE *in;
+
+    snprintf(path, sizeof(path), "/proc/%d/syscall", (int)tid);
+    in = fopen(path, "re");
+    if (in && fscanf(in, "%ld", &call) != 1) /* "running" */
+        call = -1;
+    if (in)
+        fclose(in);
+    return call == SYS_write && kernel_state(tid, tid) == 'D';
+}
+
 /* The waiter waits while the other holds the lock. */
 static void hold_once(struct holding *h, uint32_t *turn, const pid_t *waiter)
 {
@@ -797,7 +818,7 @@ static void hold_once(struct holding *h, uint32_t *turn, const pid_t *waiter)
         skip_because("no userfaultfd");
     assert_int_equal(held, 'h');
     gate_set(turn, 1);
-    assert_true(wait_for(kernel_state(*waiter, *waiter) == 'D'));
+    assert_true(wait_for(waits_for_lock(*waiter)));
     tell_holder(h, ' ');
     assert_int_equal(hear_holder(h), 'd');
     assert_int_equal(read(h->pipe[0], &bytes[0], 1), 1);
@@ -896,10 +917,17 @@ static void start_waiter(struct holding *h)
     gate_wait_while(&h->ready, 0);
 }
 
+/* Of a wait whose switch in the kernel did not report the holder is in the rest. */
+static void assert_held(const struct holding *h, uint64_t found)
+{
+    assert_in_range(found, TURNS - UNREPORTED, TURNS);
+    assert_true(found + h->rest >= TURNS);
+}
+
 static void assert_holder(const struct holding *h, bool named)
 {
     assert_true(h->waits >= TURNS);
-    assert_int_equal(named ? h->named : h->others, TURNS);
+    assert_held(h, named ? h->named : h->others);
     assert_int_equal(named ? h->others : h->named, 0);
     assert_true(named ? h->seen : !h->seen);
 }
@@ -1019,8 +1047,9 @@ static void a_holder_that_executes_a_set_user_id_program(void **state)
     end_waiter(h, h->waiter);
     unlink(program);
     rmdir(folder);
-    assert_int_equal(h->named_before, TURNS);
-    assert_int_equal(h->others, TURNS);
+    assert_in_range(h->named_before, TURNS - UNREPORTED, TURNS);
+    assert_in_range(h->others, TURNS - UNREPORTED, TURNS);
+    assert_true(h->named_before + h->others + h->rest >= 2 * TURNS);
     assert_int_equal(h->named, 0);
     assert_false(h->seen);
     end_holding(h);

@@ -100,9 +100,28 @@ static int open_by_key(struct prcb *p, struct prcb_thread *t, struct prcb_error 
     return prcb_fail(err, -ESTALE, "the account was released");
 }
 
+/* Says why there is no account of the handle's thread; busy: there was one that could not be read.
+ */
+static int fail_to_find(const struct mapped *m, const struct prcb_thread *t, bool busy,
+                        struct prcb_error *err)
+{
+    unsigned long long untracked = __atomic_load_n(&m->head->untracked, __ATOMIC_RELAXED);
+
+    if (busy)
+        return prcb_fail(err, -EAGAIN, "thread %d: its account was written all the time",
+                         (int)t->tid);
+    if (!untracked)
+        return prcb_fail(err, -ESRCH, "thread %d: not profiled by this session", (int)t->tid);
+    return prcb_fail(err, -ESRCH,
+                     "thread %d: not profiled by this session, which has room for %u threads and "
+                     "lacked it for %llu (max_threads)",
+                     (int)t->tid, m->count, untracked);
+}
+
 int mapped_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error *err)
 {
     uint32_t used = mapped_used(&p->mapped);
+    bool busy = false;
 
     if (t->key)
         return open_by_key(p, t, err);
@@ -114,14 +133,16 @@ int mapped_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error 
         if (state == PRCB_STATE_EXITED || !in_use(block) ||
             __atomic_load_n(&block->tid, __ATOMIC_RELAXED) != (uint32_t)t->tid)
             continue;
-        if (account_copy(block, sizeof(copy), &copy, &retries))
+        if (account_copy(block, sizeof(copy), &copy, &retries)) {
+            busy = true;
             continue;
+        }
         t->block = block;
         t->key = make_key(slot, copy.generation);
         t->base_switches = copy.base_nvcsw + copy.base_nivcsw;
         return 0;
     }
-    return prcb_fail(err, -ESRCH, "thread %d: not profiled by this session", (int)t->tid);
+    return fail_to_find(&p->mapped, t, busy, err);
 }
 
 static double ticks_per_ns(const struct prcb_thread *t)
