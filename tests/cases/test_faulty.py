@@ -121,7 +121,7 @@ class Faulty(House):
         group.set(("cpu.cfs_quota_us", "20000"), ("cpu.max", "20000 100000"))
         process, _ = self.faulty("busy", preexec_fn=lambda: group.write(str(os.getpid()), group.processes))
         await_true(lambda: group.throttled()[1], "the quota holds it back")
-        said, _ = self.verdicts(str(process.pid), "--for", "1")
+        said, _ = group.look(lambda: self.verdicts(str(process.pid), "--for", "1"))
         self.assertRegex(first_sentence(said[process.pid]),
                          rf"held back by a CPU quota: cgroup /{os.path.basename(group.path)} may run 20\.0ms in each 100ms")
         process.kill()

@@ -151,7 +151,7 @@ class Held(House):
                          r"(ready to run, waiting for a processor or )?held back by a CPU quota[^.]*: "}
         for command in "why", "stat":
             before = group.throttled()[1]
-            text = self.prcb(tier, command, "--tier", tier, "-p", process.pid, "--for", 0.4)
+            text = group.look(lambda: self.prcb(tier, command, "--tier", tier, "-p", process.pid, "--for", 0.4))
             told = re.search(first[command] + words, re.sub(r"(?<=\S)\n(  )?(?=\S)", " ", text), re.MULTILINE)
             self.assertTrue(told, text)
             self.assertEqual(told[1] is not None, tier == "perf")

@@ -52,6 +52,20 @@ class CpuCgroup:
             stat = dict(line.split() for line in file)
         return int(stat["throttled_usec"]) * 1000 if self.v2 else int(stat["throttled_time"]), int(stat["nr_throttled"])
 
+    def look(self, ask, share=0.5, seconds=20):
+        """What ask() tells of a time of which the quota took at least this share, by the group's own count. Where others
+        have the processor, a real-time thread before all, what is in the group does not come to use its quota up, and
+        it is asked again; a group that the quota does not hold back within so many seconds is no case of one."""
+        deadline = time.monotonic() + seconds
+        while True:
+            began, before = time.monotonic_ns(), self.throttled()[0]
+            told = ask()
+            taken, took = self.throttled()[0] - before, time.monotonic_ns() - began
+            if taken >= share * took:
+                return told
+            if time.monotonic() > deadline:
+                raise unittest.SkipTest(f"others have the processor: of {took} ns the quota took {taken}")
+
     def remove(self):
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
