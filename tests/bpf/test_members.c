@@ -9,7 +9,7 @@
  *
  * The programs are still checked and run by this kernel, so all that is left is right.
  *
- *   test_bpf_members --without STRUCTURE MEMBER    writes such types
+ *   test_bpf_members --without STRUCTURE MEMBER    writes such types; also ENUMERATION CONSTANT
  *   test_bpf_members --beyond STRUCTURE MEMBER     the member lies behind its structure's end: the
  *                                                  kernel's verifier refuses to read it
  */
@@ -886,15 +886,16 @@ static void who_is_needed_by_prcbd(void **state)
     }
 }
 
-/* For other tests: these types with another member, on standard output. */
-static int write_changed(const char *structure, const char *name,
-                         void (*how)(struct btf_member *, const char *))
+/* For other tests: these types without a member or constant, or with a member beyond its
+ * structure's end, on standard output. */
+static int write_changed(const struct row *row, bool beyond)
 {
     uint8_t page[65536];
     ssize_t got;
 
     read_kernel(NULL);
-    if (!kernel || !put_member(structure, name, how, NULL))
+    if (!kernel ||
+        !(beyond ? put_member(row->structure, row->member, change_place, NULL) : change(row)))
         return 1;
     for (off_t at = 0; (got = pread(source_fd, page, sizeof(page), at)) > 0; at += got) {
         if (fwrite(page, 1, (size_t)got, stdout) != (size_t)got)
@@ -911,10 +912,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(samples),        cmocka_unit_test(who_is_needed_by_prcbd),
     };
 
-    if (argc == 4 && !strcmp(argv[1], "--without"))
-        return write_changed(argv[2], argv[3], change_name);
-    if (argc == 4 && !strcmp(argv[1], "--beyond"))
-        return write_changed(argv[2], argv[3], change_place);
+    if (argc == 4 && (!strcmp(argv[1], "--without") || !strcmp(argv[1], "--beyond")))
+        return write_changed(&(const struct row){argv[2], argv[3], NOTHING, NULL},
+                             !strcmp(argv[1], "--beyond"));
     if (geteuid() || access(VMLINUX, R_OK)) {
         printf("needs root and " VMLINUX "\n");
         return 77;

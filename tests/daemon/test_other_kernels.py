@@ -25,7 +25,7 @@ MEMBERS = os.environ.get("MEMBERS")
 NEEDED = ["sock.sk_peer_cred", "cred.cap_permitted", "bpf_map.id"]  # all: test_members.c
 # prcbd serves without, as the library does.
 SERVED = ["sched_entity.nr_migrations", "css_set.dfl_cgrp", "task_struct.in_iowait", "task_struct.prio",
-          "task_struct.nameidata"]
+          "task_struct.nameidata", "bpf_func_id.BPF_FUNC_loop"]
 
 
 def setUpModule():  # pylint: disable=invalid-name

@@ -224,6 +224,7 @@ static long leave(__u32 i, struct switching *s)
 #endif
     return 0;
 }
+TURNS(leave, struct switching, (__u32)top_of(state->tag))
 
 static long enter(__u32 i, struct switching *s)
 {
@@ -254,6 +255,7 @@ static long enter(__u32 i, struct switching *s)
         profile->waker.what = 0;
     return 0;
 }
+TURNS(enter, struct switching, (__u32)top_of(state->tag))
 
 static __always_inline void forget_what_changes(struct switching *s, const __u64 *any)
 {

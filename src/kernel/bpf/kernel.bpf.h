@@ -404,6 +404,7 @@ struct bpf_iter__bpf_map {
 /* Helpers that a kernel may be without; the numbers are those of <linux/bpf.h>. */
 enum bpf_func_id___asked {
     BPF_FUNC_task_pt_regs___asked = 175,
+    BPF_FUNC_loop___asked = 181,
 };
 
 #define HAS_HELPER(name)                                                                           \

@@ -13,6 +13,7 @@
 #include "interval.bpf.h"
 #include "processor_map.bpf.h"
 #include "samples.h"
+#include "turns.bpf.h"
 
 char LICENSE[] SEC("license")
 = "Dual BSD/GPL";
@@ -356,6 +357,7 @@ static __always_inline struct chunk *chunk_at(__u64 offset)
 struct crossing {
     struct scratch *scratch;
     __u64 offset;
+    __u32 words;
     __u32 failed;
 };
 
@@ -376,16 +378,16 @@ static long copy_word(__u32 i, struct crossing *crossing)
     *(__u64 *)(chunk->bytes + in) = crossing->scratch->words[word];
     return 0;
 }
+TURNS(copy_word, struct crossing, state->words)
 
-/* Copies its words one by one, in the helper's loop, for the verifier looks at its body once,
- * and not once a word. */
+/* Copies its words one by one. */
 static __noinline int copy_across(struct scratch *scratch, __u64 offset, __u32 bytes)
 {
-    struct crossing crossing = {.scratch = scratch, .offset = offset};
+    struct crossing crossing = {.scratch = scratch, .offset = offset, .words = (bytes + 7) / 8};
 
     if (!scratch)
         return 0;
-    bpf_loop((bytes + 7) / 8, copy_word, &crossing, 0);
+    REPEAT(crossing.words, copy_word, &crossing);
     return !crossing.failed;
 }
 

@@ -128,6 +128,7 @@ static long look_for_end(__u32 i, struct ending *ending)
     ending->has_ended = is_dead && !task_on_cpu(ending->task);
     return !is_dead || ending->has_ended;
 }
+TURNS(look_for_end, struct ending, ENDINGS)
 
 /* Tells whether a task is off the processor for good. A task that is about to be is waited for,
  * a microsecond or two: between its last switch's tracepoint and the switch itself nobody could
@@ -137,7 +138,7 @@ static __always_inline bool has_ended(struct task_struct *task)
 {
     struct ending ending = {.task = task};
 
-    bpf_loop(ENDINGS, look_for_end, &ending, 0);
+    REPEAT(ENDINGS, look_for_end, &ending);
     return ending.has_ended;
 }
 
@@ -200,6 +201,7 @@ static long guess_once(__u32 i, struct guess *guess)
     return task->nvcsw + task->nivcsw == before &&
            !(task_on_cpu(task) && *(volatile unsigned int *)&task->__state);
 }
+TURNS(guess_once, struct guess, GUESSES)
 
 /* The account is published before its first switch, so the guess and the counters
  * may be from before a switch nobody saw: look again until they agree. The guess
@@ -216,8 +218,7 @@ static __always_inline void guess_until_settled(struct prcb_account_block *accou
             mark_ended(account);
         return;
     }
-    /* It is the helper's loop, for the verifier looks at its body once, and not once a pass. */
-    bpf_loop(GUESSES, guess_once, &guess, 0);
+    REPEAT(GUESSES, guess_once, &guess);
 }
 
 /* ---- which threads ----
@@ -290,6 +291,7 @@ static long cgroup_at(__u32 i, struct cgroup_search *search)
     search->cgroup = parent ? (__u64)BPF_CORE_READ(parent, cgroup) : 0;
     return 0;
 }
+TURNS(cgroup_at, struct cgroup_search, PRCB_CGROUP_LEVELS)
 
 /* Tells whether a cgroup is one of these or below one. */
 static __always_inline bool in_cgroups(__u64 cgroup, const struct prcb_bpf_cgroups *list,
@@ -299,7 +301,7 @@ static __always_inline bool in_cgroups(__u64 cgroup, const struct prcb_bpf_cgrou
 
     if (!among || !has_cgroups())
         return false;
-    bpf_loop(PRCB_CGROUP_LEVELS, cgroup_at, &search, 0);
+    REPEAT(PRCB_CGROUP_LEVELS, cgroup_at, &search);
     return search.found;
 }
 

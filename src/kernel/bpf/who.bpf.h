@@ -7,6 +7,7 @@
 #define PRCB_WHO_BPF_H
 
 #include "kernel.bpf.h"
+#include "turns.bpf.h"
 #include "accounts.h"
 #include <prcb/edges.h>
 
@@ -30,6 +31,7 @@ struct number_search {
     __u64 numbers; /* address of the pid's first */
     __u32 pid_ns;
     __u32 found;
+    __u32 levels;
 };
 
 static long number_at(__u32 i, struct number_search *search)
@@ -44,6 +46,7 @@ static long number_at(__u32 i, struct number_search *search)
     search->found = upid.nr;
     return 1;
 }
+TURNS(number_at, struct number_search, state->levels)
 
 /* Returns a thread's number in a session's pid namespace; 0: it is not visible there. address:
  * of its struct pid. This is a global function, and the helper's loop: the verifier looks at it
@@ -52,13 +55,12 @@ __noinline __u32 number_of(__u64 address, __u32 pid_ns)
 {
     const struct pid *pid = (const void *)address;
     struct number_search search = {.pid_ns = pid_ns};
-    __u32 levels;
 
     if (!pid)
         return 0;
     search.numbers = address + bpf_core_field_offset(struct pid, numbers);
-    levels = BPF_CORE_READ(pid, level) + 1;
-    bpf_loop(levels < PRCB_PID_LEVELS ? levels : PRCB_PID_LEVELS, number_at, &search, 0);
+    search.levels = (BPF_CORE_READ(pid, level) & (2 * PRCB_PID_LEVELS - 1)) + 1;
+    REPEAT(search.levels, number_at, &search);
     return search.found;
 }
 

@@ -262,10 +262,13 @@ int bpf_load_begin(struct bpf_load *l, struct prcb_error *err)
 int bpf_load_find_types(struct bpf_load *l, const struct bpf_object *object,
                         const char *const *names, enum kernel_for programs, struct prcb_error *err)
 {
+    struct bpf_map *turns = bpf_object__find_map_by_name(object, "turns");
     int result = kernel_types_find(&l->types, object, names, err);
 
     if (!result)
         result = kernel_check(l->types.btf, programs, err);
+    if (!result && turns)
+        bpf_map__set_autocreate(turns, !kernel_has_loop(l->types.btf));
     if (!result && words() != &nobody)
         words()->types = &l->types;
     return result;

@@ -756,8 +756,16 @@ static bool has_feature(const struct btf *btf, const struct kernel_feature *feat
                : kernel_has_constant(btf, feature->type, feature->name);
 }
 
+bool kernel_has_loop(const struct btf *btf)
+{
+    return btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM) > 0 &&
+           kernel_has_constant(btf, "bpf_func_id", "BPF_FUNC_loop");
+}
+
 int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_error *err)
 {
+    static const struct kernel_feature turns = {"bpf_func_id", "BPF_FUNC_for_each_map_elem",
+                                                "bpf_for_each_map_elem", "5.13", SWITCHES};
     static const struct kernel_feature on_cpu = {"task_struct", "on_cpu", "task_struct.on_cpu", "",
                                                  THREADS},
                                        dumpable = {"task_exec_state", "dumpable",
@@ -767,6 +775,8 @@ int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_er
         if (each->programs & programs && !has_feature(btf, each))
             return lacks(each, err);
     }
+    if (turns.programs & programs && !kernel_has_loop(btf) && !has_feature(btf, &turns))
+        return lacks(&turns, err);
     /* Kernels for one processor do not have this member before 6.17. */
     if (on_cpu.programs & programs && libbpf_num_possible_cpus() > 1 &&
         !kernel_has_member(btf, on_cpu.type, on_cpu.name))

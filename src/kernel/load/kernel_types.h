@@ -88,6 +88,9 @@ extern const struct kernel_feature kernel_features[];
  * (src/kernel/bpf/kernel.bpf.h). */
 int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_error *err);
 
+/* Tells whether loops are by bpf_loop; else they take their turns from a map (turns.bpf.h). */
+bool kernel_has_loop(const struct btf *btf);
+
 /* Returns the number of arguments of a raw tracepoint, its leading context pointer not counted;
  * -1: the kernel has no such tracepoint. */
 int kernel_tracepoint_arguments(const struct btf *btf, const char *name);

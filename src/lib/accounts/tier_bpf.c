@@ -259,7 +259,7 @@ static int load_cgroup(struct prcb *p, struct prcb_error *err)
             bpf_program__set_autoload(program, program == skeleton->progs.prcb_cgroup_attach);
         bpf_object__for_each_map(map, skeleton->obj)
         {
-            if (!result)
+            if (!result && bpf_map__autocreate(map))
                 result = bpf_map__reuse_fd(map, bpf_object__find_map_fd_by_name(
                                                     p->bpf->skeleton->obj, bpf_map__name(map)));
         }
