@@ -2088,6 +2088,11 @@ class Output(unittest.TestCase):
         self.assertTrue(any(line.startswith("sleep;") and "_start" in line
                             for line in result.stdout.splitlines()), result.stdout)
 
+    def test_ended_processes_of_one_name_are_one(self):
+        text = why("--for", "20", "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.05; done").stdout
+        self.assertRegex(text, r"(?m)^sleep \([4-9] ended\), [4-9] threads, ")
+        self.assertNotRegex(text, r"(?m)^sleep \(\d+\), ")
+
     def test_brief(self):
         """At most 8 KiB, however much there is to say; the largest first."""
         result = why("--brief", "-a", "--for", "0.3")

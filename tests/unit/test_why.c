@@ -211,6 +211,64 @@ static void test_an_edge_that_is_too_short_proves_nothing(void **state)
     why_close(w);
 }
 
+/* ---- processes that have ended ---- */
+
+static void end_one(struct why *w, pid_t pid, uint32_t flags, uint64_t wait_ns)
+{
+    struct prcb_account a = {
+        .size = sizeof(a),
+        .present = PRCB_HAS_OPEN | PRCB_HAS_WAITS,
+        .flags = flags,
+        .key = (uint64_t)pid,
+        .tid = pid,
+        .pid = pid,
+        .comm = "cc",
+        .switches = 1,
+        .wall_ns = wait_ns + 5,
+        .run_ns = 5,
+        .wait_ns = wait_ns,
+    };
+
+    a.waits[PRCB_CAUSE_DISK].count = 1;
+    a.waits[PRCB_CAUSE_DISK].ns = wait_ns;
+    assert_int_equal(why_account(w, &a, 1000), 0);
+}
+
+/* Four that ended are one, with the sums of all; one that lives, and has the name, is another. */
+static void test_ended_processes_of_one_name_are_one(void **state)
+{
+    const struct why_source source = {.read = no_stack};
+    const struct why_process *ended, *alive;
+    struct why_report report;
+    struct why *w;
+
+    assert_int_equal(why_open(&source, &w), 0);
+    end_one(w, 20, PRCB_ACCOUNT_EXITED, 100);
+    end_one(w, 21, PRCB_ACCOUNT_RUNNING, 10);
+    end_one(w, 22, PRCB_ACCOUNT_EXITED, 300);
+    end_one(w, 23, PRCB_ACCOUNT_EXITED, 50);
+    end_one(w, 24, PRCB_ACCOUNT_EXITED, 50);
+    assert_int_equal(why_released(w, 22), 0);
+    assert_int_equal(why_fold_ended(w), 0);
+    assert_int_equal(why_report_make(w, &report), 0);
+    assert_int_equal(report.count, 2);
+    ended = &report.processes[0];
+    alive = &report.processes[1];
+    assert_int_equal(ended->ended, 4);
+    assert_int_equal(ended->threads, 4);
+    assert_int_equal(ended->wall_ns, 520);
+    assert_int_equal(ended->run_ns, 20);
+    assert_int_equal(ended->cause_count, 1);
+    assert_int_equal(ended->causes[0].ns, 500);
+    assert_int_equal(ended->causes[0].count, 4);
+    assert_int_equal(alive->ended, 0);
+    assert_int_equal(alive->pid, 21);
+    assert_int_equal(why_folded(20, w), why_folded(22, w));
+    assert_int_equal(why_folded(21, w), 21);
+    why_report_deinit(&report);
+    why_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_object_of_a_futex_by_its_stack),
         cmocka_unit_test(test_a_wait_leads_to_who_ended_it),
         cmocka_unit_test(test_an_edge_that_is_too_short_proves_nothing),
+        cmocka_unit_test(test_ended_processes_of_one_name_are_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

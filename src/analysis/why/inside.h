@@ -37,6 +37,8 @@ struct process {
     struct thread *threads_here; /* those whose accounts are there */
     struct process *next;        /* of all */
     size_t number;               /* its place in the report that is made */
+    struct process *into; /* a process of the same name, which has all of its time; or NULL */
+    uint64_t ended;       /* processes that it has all of, itself among them; 0: it is one */
     /* Whether the process is frozen, and when that was asked (why_account's now); 0: not yet. */
     uint64_t frozen_asked;
     bool frozen;
@@ -95,6 +97,9 @@ bool why_is_wait(const struct prcb_account *a);
 
 /* Whether it idles by design. */
 bool why_is_idle(const struct why_part *part);
+
+/* Finds a cell of this kind, cause, stack and object, or makes one; NULL: no memory. */
+struct cell *why_cell(struct why *w, struct process *process, const struct why_part *wanted);
 
 /* Adds an account's figures, the open stretch included. */
 void why_add_figures(struct process *to, const struct prcb_account *a);

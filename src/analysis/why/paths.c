@@ -270,7 +270,7 @@ static bool is_row(const struct why_path *row, const struct why_path *of)
 {
     const struct why_part *a = &row->part, *b = &of->part;
 
-    return row->seen == of->seen && row->state == of->state && row->pid == of->pid &&
+    return row->seen == of->seen && row->state == of->state &&
            !strncmp(row->comm, of->comm, sizeof(row->comm)) &&
            (row->state != WHY_WAITS ||
             (a->kind == b->kind && a->cause == b->cause && a->stack.id == b->stack.id &&
@@ -292,9 +292,16 @@ static bool leads(const struct path_piece *piece)
     return piece->kind != PATH_RUNS && !(cell && why_is_idle(&cell->part));
 }
 
+static const struct process *process_at(const struct paths *p, const struct path_piece *piece)
+{
+    const struct process *process = p->threads[piece->thread].process;
+
+    return process->into ? process->into : process;
+}
+
 static double *seen_of(const struct making *m, const struct path_piece *piece)
 {
-    size_t number = m->p->threads[piece->thread].process->number;
+    size_t number = process_at(m->p, piece)->number;
 
     return &m->seen[number][piece->kind == PATH_WAITS ? piece->cause : PRCB_CAUSE_NONE];
 }
@@ -396,7 +403,7 @@ int paths_make(struct why *w, struct why_report *report)
             *seen_of(&m, &p->pieces[i]) += (double)(p->pieces[i].end_ns - p->pieces[i].start_ns);
     }
     for (size_t i = 0; i < p->count && !result; i++) {
-        m.to = &report->processes[p->threads[p->pieces[i].thread].process->number];
+        m.to = &report->processes[process_at(p, &p->pieces[i])->number];
         result = add_piece(&m, &p->pieces[i]);
     }
     for (size_t i = 0; i < report->count; i++)

@@ -141,7 +141,7 @@ static struct thread *thread_of(struct why *w, const struct prcb_account *a)
     return thread;
 }
 
-static struct cell *cell_of(struct why *w, struct process *process, const struct why_part *wanted)
+struct cell *why_cell(struct why *w, struct process *process, const struct why_part *wanted)
 {
     uint64_t key = table_mix((uint64_t)(uint32_t)process->pid << 32 | wanted->stack.id,
                              (uint64_t)wanted->cause << 8 | wanted->stack.kind << 4 | wanted->kind);
@@ -266,7 +266,7 @@ static int name_met(struct why *w, struct thread *thread, struct object_wait wai
                              .cause = from->part.cause,
                              .stack = from->part.stack,
                              .wait = wait};
-    to = cell_of(w, thread->process, &part);
+    to = why_cell(w, thread->process, &part);
     if (!to || join(w, to, &thread->last))
         return -ENOMEM;
     from->part.ns -= thread->met_given;
@@ -315,7 +315,7 @@ static int begin(struct why *w, struct thread *thread, const struct prcb_account
                 : result == -EPERM                ? WHY_DENIED
                                                   : WHY_UNREADABLE;
     spans_met(w, thread, a, &part.stack);
-    thread->cell = cell_of(w, thread->process, &part);
+    thread->cell = why_cell(w, thread->process, &part);
     if (!thread->cell || join(w, thread->cell, a))
         return -ENOMEM;
     thread->cell->part.count++;
@@ -399,7 +399,7 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
     }
     if (stack)
         part.stack = *stack;
-    cell = cell_of(w, thread->process, &part);
+    cell = why_cell(w, thread->process, &part);
     if (!cell || join(w, cell, &thread->last))
         return -ENOMEM;
     cell->part.count++;
@@ -410,7 +410,7 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
 /* The whole wait has this stack, from its beginning. */
 static int move_wait(struct why *w, struct thread *thread, const struct why_part *part)
 {
-    struct cell *cell = cell_of(w, thread->process, part);
+    struct cell *cell = why_cell(w, thread->process, part);
     bool fresh = part->wait.holder && part->wait.holder != thread->cell->part.wait.holder;
 
     if (!cell || join(w, cell, &thread->last))
@@ -839,6 +839,7 @@ static int make_process(const struct why *w, const struct process *process, stru
                                 .threads = process->threads,
                                 .cgroup = process->cgroup,
                                 .first = process->first,
+                                .ended = process->ended,
                                 .doings = process->doings,
                                 .doing_count = process->doing_count};
     memcpy(ret->comm, process->comm, sizeof(ret->comm));
@@ -883,6 +884,8 @@ int why_report_make(struct why *w, struct why_report *ret)
     if (!report.processes)
         return -ENOMEM;
     for (struct process *at = w->processes; at && !result; at = at->next) {
+        if (at->into)
+            continue;
         at->number = report.count;
         result = make_process(w, at, &report.processes[report.count++]);
     }

@@ -168,6 +168,7 @@ struct why_process {
     char comm[16];
     uint64_t cgroup; /* of its first thread that was met; 0: not known */
     bool first;      /* the process's first thread is among these */
+    uint64_t ended;  /* that so many ended ones of the name are one; pid: of one. 0: it is one */
     uint64_t threads, wall_ns, run_ns, ready_ns, wait_ns, idle_ns, known_ns;
     struct why_cause *causes; /* by time that is not idling, longest first */
     size_t cause_count;
@@ -213,6 +214,13 @@ struct why_spans {
 int why_spans_open(struct why *w); /* before the first look; 0 or -ENOMEM */
 int why_spans_make(const struct why *w, struct why_spans *ret);
 void why_spans_deinit(struct why_spans *spans);
+
+#define WHY_FOLD_LEAST 4
+/* So many processes of one name and cgroup, or more, whose threads have all ended, become one. No
+ * look follows. */
+int why_fold_ended(struct why *w); /* 0 or -ENOMEM */
+/* Returns the process of the report that a process is in; ctx: the struct why. */
+uint64_t why_folded(uint64_t pid, void *ctx);
 
 /* Before the first look, where reports are to have paths; 0 or -ENOMEM. */
 int why_paths_open(struct why *w);

@@ -207,6 +207,21 @@ int whom_join(struct whom *w, const struct whom *from)
     return result;
 }
 
+int whom_regroup(struct whom *w, uint64_t (*to)(uint64_t group, void *ctx), void *ctx)
+{
+    size_t count = w->count;
+    int result = 0;
+
+    for (size_t i = 0; i < count && !result; i++) {
+        uint64_t group = w->sums[i].group == WHOM_ALL ? WHOM_ALL : to(w->sums[i].group, ctx);
+        const struct prcb_edge edge = w->sums[i].edge; /* the array may move */
+
+        if (group != w->sums[i].group)
+            result = add_to(w, group, &edge);
+    }
+    return result;
+}
+
 static int add_rest(struct whom *w, const struct sum *of, uint64_t count, uint64_t ns)
 {
     struct prcb_edge rest = {.kind = of->edge.kind,

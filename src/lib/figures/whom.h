@@ -36,6 +36,9 @@ int whom_take_all(struct whom *w, struct prcb *session, const struct whom_taker 
 int whom_add(struct whom *w, uint64_t group, const struct prcb_edge *edge);
 /* All of another's. */
 int whom_join(struct whom *w, const struct whom *from);
+/* Adds the sums of each group to the one that `to` says it is a part of, if that is another. 0 or
+ * -ENOMEM. */
+int whom_regroup(struct whom *w, uint64_t (*to)(uint64_t group, void *ctx), void *ctx);
 /* What was added between two times: *ret is the caller's to close. It sums to what the sums grew
  * by; 0 or -ENOMEM. */
 int whom_since(const struct whom *now, const struct whom *before, struct whom **ret);

@@ -78,7 +78,8 @@ void verdict_put_who(FILE *out, const struct making *m, const struct group *grou
     } else {
         fputs("threads", out);
     }
-    if (m->several && process->pid && (group->threads != 1 || group->who->tid != process->pid)) {
+    if (m->several && process->pid && !process->ended &&
+        (group->threads != 1 || group->who->tid != process->pid)) {
         fputs(" of ", out);
         verdict_put_comm(out, process->comm, sizeof(process->comm), process->pid);
     }

@@ -88,7 +88,10 @@ static json_object *make_row(struct json_doc *b, const struct row *row)
         place_name(frame, place, sizeof(place));
         place_line(frame, line, sizeof(line));
     }
-    json_doc_put_member(b, ret, "pid", (uint64_t)row->process->pid, row->process->pid);
+    json_doc_put_member(b, ret, "pid", (uint64_t)row->process->pid,
+                        row->process->pid && !row->process->ended);
+    if (row->process->ended)
+        json_doc_put_number(b, ret, "ended", row->process->ended);
     put_cut(b, ret, "comm", row->process->comm, 15);
     json_doc_put_text(b, ret, "cause", row->cause ? why_cause_name(row->cause->cause) : "ready");
     json_doc_put_number(b, ret, "ns", row->ns);

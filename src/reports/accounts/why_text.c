@@ -525,7 +525,9 @@ static void write_process(FILE *out, const struct why_output *output,
     format_time(output->wall_ns, wall, sizeof(wall));
     format_time(process->wall_ns, sum, sizeof(sum));
     fprintf(out, "%s", comm);
-    if (process->pid)
+    if (process->ended)
+        fprintf(out, " (%" PRIu64 " ended)", process->ended);
+    else if (process->pid)
         fprintf(out, " (%d)", (int)process->pid);
     fprintf(out, ", %s, %s: %s of thread time\n", threads, wall, sum);
     for (size_t i = 0; own && i < own->count && i < OWN_LINES; i++)

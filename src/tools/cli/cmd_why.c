@@ -488,6 +488,18 @@ static void find_lines(const struct run *run, const struct why_report *report)
     }
 }
 
+/* Where there is little room, ended processes of one name are one. */
+static int fold_ended(struct run *run)
+{
+    uint64_t form = run->options->targets.form.number;
+    int result;
+
+    if ((form != WHY_TEXT && form != WHY_BRIEF) || run->options->spans)
+        return 0;
+    result = why_fold_ended(run->why);
+    return result || !run->whom ? result : whom_regroup(run->whom, why_folded, run->why);
+}
+
 static int report(struct run *run)
 {
     struct prcb_stacks_status stacks = {.size = sizeof(stacks)};
@@ -514,8 +526,10 @@ static int report(struct run *run)
         .idle = run->options->idle,
         .columns = format_columns(run->output.stream),
     };
-    int result = why_report_make(run->why, &report);
+    int result = fold_ended(run);
 
+    if (!result)
+        result = why_report_make(run->why, &report);
     if (result)
         return result;
     if (run->options->targets.form.number != WHY_FOLDED)
