@@ -13,7 +13,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../daemon")]
 from case import needs  # noqa: E402
-from server import Server, versions, wait_for  # noqa: E402
+from server import LONG, Server, versions, wait_for  # noqa: E402
 from wire import Daemon as Prcbd  # noqa: E402
 
 LIBRARY = os.environ["PRCB_LIBRARY"]
@@ -133,6 +133,44 @@ class Common:
         row = self.row("SELECT count(*) FROM many WHERE length(md5(text)) = $1")
         self.assertEqual((row["calls"], row["workers"]), (1, launched))
         self.assertGreater(row["wall"], row["exec"])  # it is of several processes
+        self.check_law()
+
+    def test_workers_that_start_late(self):
+        """While the query that their own one calls runs, in parallel as well: who starts them is stopped until then."""
+        fast = ["SET parallel_setup_cost = 0", "SET parallel_tuple_cost = 0", "SET min_parallel_table_scan_size = 0",
+                "SET max_parallel_workers_per_gather = 2", "SET pg_stat_prcb.track = 'all'",
+                "SET pg_stat_statements.track = 'all'"]
+        self.server.psql(
+            "CREATE TABLE IF NOT EXISTS few AS SELECT i, repeat('x', 2000) AS text FROM generate_series(1, 2000) i",
+            "ANALYZE few", "CREATE OR REPLACE FUNCTION called() RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED AS "
+            "$$DECLARE n bigint; BEGIN SELECT count(*) INTO n FROM few WHERE length(md5(repeat(text, 100))) = 32; "
+            "RETURN n; END $$", *fast, "SELECT pg_stat_prcb_reset()")
+        asks = self.server.psql_begin(*fast, "SELECT pg_sleep(0.5)", "SELECT called() AS late FROM few WHERE i = 1")
+
+        def leaders():
+            found = subprocess.run(["pgrep", "-P", str(self.server.process.pid), "-f", "(SELECT|idle)$"],
+                                   capture_output=True, text=True, check=False).stdout.split()
+            return [pid for pid in found if ticks(pid) is not None]
+
+        def ticks(pid):
+            try:
+                with open(f"/proc/{pid}/stat") as file:
+                    return int(file.read().rsplit(")", 1)[1].split()[11])
+            except OSError:
+                return None
+        wait_for(leaders, "the server has forked for it")
+        pid = leaders()[0]
+        self.server.process.send_signal(signal.SIGSTOP)
+        try:
+            before = ticks(pid)
+            wait_for(lambda: ticks(pid) is None or ticks(pid) >= before + 20, "the query that is called runs")
+        finally:
+            self.server.process.send_signal(signal.SIGCONT)
+        self.assertEqual(asks.wait(LONG), 0)
+        outer = self.row("SELECT called() AS late FROM few WHERE i = $1")
+        inner = self.row("%FROM few WHERE length(md5(repeat(%", False)
+        self.assertEqual((outer["calls"], inner["calls"]), (1, 1))
+        self.assertEqual(outer["workers"], 2)
         self.check_law()
 
     def test_utility_and_commit(self):

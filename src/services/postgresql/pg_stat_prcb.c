@@ -10,6 +10,7 @@
 #include <access/xact.h>
 #include <catalog/pg_authid.h>
 #include <commands/prepare.h>
+#include <common/hashfn.h>
 #include <executor/executor.h>
 #include <funcapi.h>
 #include <miscadmin.h>
@@ -31,7 +32,7 @@
 
 PG_MODULE_MAGIC;
 
-#define LEVELS 8 /* of queries that queries run, which have rows of their own */
+#define LEVELS STORE_DEPTHS /* of queries that queries run, which have rows of their own */
 
 enum track { TRACK_NONE, TRACK_TOP, TRACK_ALL };
 
@@ -124,33 +125,51 @@ static void flush_failed(struct running *r)
     flush(r);
 }
 
+static uint64 text_of(const QueryDesc *query)
+{
+    const char *text = query->sourceText ? query->sourceText : "";
+    uint64 hash = hash_bytes_extended((const unsigned char *)text, (int)strlen(text), 0);
+
+    return hash ? hash : 1;
+}
+
 /* The query's row, to add to; NULL: none. A worker adds to that of its leader's query. */
 static struct running *running_of(const QueryDesc *query)
 {
-    const struct store_leader *leader = NULL;
     struct running *r = &running[level < LEVELS ? level : 0];
+    struct store_key key;
 
-    if (IsParallelWorker()) {
-        leader = store_there() && level == 0 ? store_leader() : NULL;
-        if (!leader || !leader->tracked)
-            return NULL;
-    } else if (!wanted(query->plannedstmt->queryId))
+    if (IsParallelWorker() ? !store_there() || level : !wanted(query->plannedstmt->queryId))
         return NULL;
     if (r->query == query)
         return r;
+    if (!IsParallelWorker())
+        key = key_of(query->plannedstmt->queryId);
+    else if (!store_led(text_of(query), &key))
+        return NULL;
     flush(r);
     memset(r, 0, sizeof(*r));
     r->query = query;
-    r->key = leader ? leader->key : key_of(query->plannedstmt->queryId);
+    r->key = key;
     return r;
 }
 
 /* Workers start after this, by way of the postmaster and its locks: what is stored here is what
- * they load (running_of), and it stays, as their leader waits for them. */
-static void lead(const QueryDesc *query, const struct running *r)
+ * they load (running_of), until the leader has waited for them. Returns whether there is. */
+static bool lead(const QueryDesc *query, const struct running *r)
 {
-    if (!IsParallelWorker() && query->plannedstmt->parallelModeNeeded && store_there())
-        *store_mine() = (struct store_leader){r ? r->key : (struct store_key){0}, r != NULL};
+    if (!r || IsParallelWorker() || !query->plannedstmt->parallelModeNeeded)
+        return false;
+    store_lead(level, text_of(query), &r->key);
+    return true;
+}
+
+static void lead_no_more(bool leads)
+{
+    static const struct store_key none;
+
+    if (leads)
+        store_lead(level, 0, &none);
 }
 
 /* Whether the row is still the query's: one that it ran may have taken it. */
@@ -192,13 +211,8 @@ static void run(QueryDesc *query, ScanDirection direction, uint64 count ONCE_PAR
 {
     struct running *r = running_of(query);
     struct stretch s = {.known = false};
-    bool nested = level && store_there() && !IsParallelWorker();
-    struct store_leader outer = {.tracked = false};
+    bool leads = lead(query, r);
 
-    /* Workers of the query around this one may start when this has ended. */
-    if (nested)
-        outer = *store_mine();
-    lead(query, r);
     if (r)
         begin(&s);
     level++;
@@ -212,8 +226,7 @@ static void run(QueryDesc *query, ScanDirection direction, uint64 count ONCE_PAR
     PG_CATCH();
     {
         level--;
-        if (nested)
-            *store_mine() = outer;
+        lead_no_more(leads);
         stop(r, query, &s);
         if (is_of(r, query))
             flush_failed(r);
@@ -221,8 +234,7 @@ static void run(QueryDesc *query, ScanDirection direction, uint64 count ONCE_PAR
     }
     PG_END_TRY();
     level--;
-    if (nested)
-        *store_mine() = outer;
+    lead_no_more(leads);
     stop(r, query, &s);
 }
 

@@ -37,8 +37,8 @@ struct entry {
 
 struct shared {
     pg_atomic_uint64 pause;
-    LWLock *lock;                                       /* of the table */
-    struct store_leader leaders[FLEXIBLE_ARRAY_MEMBER]; /* by number of the process */
+    LWLock *lock;                                                     /* of the table */
+    struct store_leader leaders[FLEXIBLE_ARRAY_MEMBER][STORE_DEPTHS]; /* by number of the process */
 };
 
 struct file_head {
@@ -61,7 +61,7 @@ static HTAB *table;
 static Size head_size(void)
 {
     return add_size(offsetof(struct shared, leaders),
-                    mul_size((Size)MaxBackends, sizeof(struct store_leader)));
+                    mul_size((Size)MaxBackends, sizeof(struct store_leader[STORE_DEPTHS])));
 }
 
 Size store_size(void)
@@ -97,14 +97,35 @@ void store_set_pause(TimestampTz until)
 #define NUMBER_OF(proc) ((proc)->pgprocno)
 #endif
 
-struct store_leader *store_mine(void)
+void store_lead(int depth, uint64 text, const struct store_key *key)
 {
-    return &shared->leaders[NUMBER_OF(MyProc)];
+    struct store_leader *mine = &shared->leaders[NUMBER_OF(MyProc)][depth];
+
+    mine->text = 0;
+    pg_write_barrier();
+    mine->key = *key;
+    pg_write_barrier();
+    mine->text = text;
 }
 
-const struct store_leader *store_leader(void)
+/* The innermost first: where a query runs itself, both are of one row but for the depth. */
+bool store_led(uint64 text, struct store_key *ret)
 {
-    return MyProc->lockGroupLeader ? &shared->leaders[NUMBER_OF(MyProc->lockGroupLeader)] : NULL;
+    const volatile struct store_leader *of;
+
+    if (!MyProc->lockGroupLeader)
+        return false;
+    for (int depth = STORE_DEPTHS; depth-- > 0;) {
+        of = &shared->leaders[NUMBER_OF(MyProc->lockGroupLeader)][depth];
+        if (of->text != text)
+            continue;
+        pg_read_barrier();
+        *ret = *(const struct store_key *)&of->key;
+        pg_read_barrier();
+        if (of->text == text)
+            return true;
+    }
+    return false;
 }
 
 /* ---- sums ----------------------------------------------------------------------- */

@@ -26,10 +26,12 @@ struct store_sums {
     struct figures figures;
 };
 
-/* What a backend runs in parallel, for its workers. */
+/* What a backend runs in parallel, for its workers, at each depth: a worker of the query around may
+ * start while the inner one runs, and knows its own by the text, of which this has the hash. */
+#define STORE_DEPTHS 8
 struct store_leader {
+    uint64 text; /* 0: none; changed last */
     struct store_key key;
-    bool tracked;
 };
 
 extern int store_max;   /* queries there is room for */
@@ -53,8 +55,9 @@ int64 store_reset(Oid userid, Oid dbid, uint64 queryid);
 TimestampTz store_pause(void);
 void store_set_pause(TimestampTz until);
 
-/* Of the calling backend, and of that which leads the calling worker (NULL: none). */
-struct store_leader *store_mine(void);
-const struct store_leader *store_leader(void);
+/* What the calling backend runs at a depth, for its workers; text 0: nothing. */
+void store_lead(int depth, uint64 text, const struct store_key *key);
+/* The row of the query of this text that the calling worker's leader runs. False: none. */
+bool store_led(uint64 text, struct store_key *ret);
 
 #endif
