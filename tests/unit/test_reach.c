@@ -208,11 +208,41 @@ static void test_hang(void **state)
     free(to);
 }
 
+/* A thread may have a name with a new line, which the kernel writes into /proc/PID/status. */
+static void test_user(void **state)
+{
+    int ends[2];
+    char byte;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    pid = fork();
+    if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if ((!geteuid() && setresuid(4711, 4711, 4711)) ||
+            prctl(PR_SET_NAME, "a\nUid:\t7\n", 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
+            write(ends[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    assert_int_equal(reach_user(pid), geteuid() ? geteuid() : 4711);
+    assert_int_equal(reach_user(getpid()), geteuid() ? (int64_t)geteuid() : -1);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(reach_user(pid), -1);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory), cmocka_unit_test(test_file), cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_files),  cmocka_unit_test(test_life), cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_user),
     };
 
     page = (size_t)sysconf(_SC_PAGESIZE);
