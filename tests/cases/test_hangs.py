@@ -3,7 +3,9 @@
 """Nobody makes root wait: processes whose memory, files or locks never answer, beside one that does.
 
 Witness: the clock, and the program that answers, whose functions are named as ever."""
+import http.client
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -67,8 +69,33 @@ class Hangs(House):
         if way in ("stack", "lock"):
             self.prcb("bpf", "stat", "-p", pids, "--for", 0.2)
             self.top("bpf", "-n", 1, "-d", 0.2, "-p", pids)
+        if way in ("stack", "fault", "tmp"):  # for an exec with locks held, record waits: docs/security.md
+            self.record(pids)
+            self.serve(pids)
         self.assertLessEqual(len(set(readers()) - set(before)), 16)
         return report
+
+    def record(self, pids):
+        with tempfile.NamedTemporaryFile(suffix=".db") as file:
+            self.prcb("bpf", "record", "-p", pids, "--for", 0.3, "-o", file.name)
+            report = self.prcb("bpf", "report", file.name)
+        self.assertIn("zombie_leader", report)
+
+    def serve(self, pids):
+        """A browser that asks for the page and its first interval, until a signal ends it."""
+        with subprocess.Popen([PRCB, "serve", "-p", pids, "-d", "0.2", "--tier", "bpf"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True) as process:
+            try:
+                url = re.search(r"http://(\S+?:\d+)(/\S*)", process.stdout.readline() + process.stdout.readline())
+                connection = http.client.HTTPConnection(url[1], timeout=MOST)
+                self.addCleanup(connection.close)
+                connection.request("GET", url[2])
+                self.assertEqual(connection.getresponse().status // 100, 2)
+                time.sleep(1)
+                process.send_signal(signal.SIGINT)
+                self.assertEqual(process.wait(MOST), 0)
+            finally:
+                process.kill()
 
     def test_a_stack_in_a_file_that_is_not_answered_for(self):
         report = self.check("stack")
