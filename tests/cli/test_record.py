@@ -1293,6 +1293,21 @@ class Ends(Recording):
         self.assertGreater(report["samples"], 100)
         self.assertFalse(report["complete"])
 
+    @unittest.skipUnless(os.environ.get("BAD_DISK_LIBRARY"), "needs a library of the build")
+    def test_a_disk_that_fails(self):
+        """From the first write on, and later, when the beginning is there. The command comes to its end."""
+        for writes, rows in (("0", False), ("60", True)):
+            environment = os.environ | {"LD_PRELOAD": os.environ["BAD_DISK_LIBRARY"], "BAD_DISK": writes}
+            script = "for i in $(seq 100); do /bin/true; done; echo ran"
+            result = prcb("record", "--tier", "perf", "-o", self.path, "--", "sh", "-c", script, env=environment)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(b"cannot be written: disk I/O error", result.stderr)
+            self.assertEqual(b"ran\n" in result.stdout, rows)
+            self.assertEqual(os.path.exists(self.path), rows)
+        report = prcb("report", self.path)
+        self.assertEqual(report.returncode, 0)
+        self.assertIn(b"incomplete", report.stdout + report.stderr)
+
     @unittest.skipUnless(ROOT, "mounting needs root")
     def test_disk_without_room_for_a_page(self):
         self.record("--", "true")
