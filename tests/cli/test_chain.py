@@ -86,6 +86,63 @@ class Chain(unittest.TestCase):
         found = sum(int(ns) for text, ns in lines if has_chain(text.split(";")[1:]))
         self.assertGreater(found, 0.7 * sum(int(ns) for _, ns in lines))
 
+    def all_time(self):
+        """[states and functions, ns] of each line"""
+        lines = [line.rsplit(" ", 1) for line in self.report("--folded", "--all-time").splitlines()]
+        return [(text.split(";")[1:], int(ns)) for text, ns in lines]
+
+    def test_all_time(self):
+        """Its sum is the threads' life, in ns; each part is what the switches say; samples divide the running time."""
+        rows = self.all_time()
+        sums = {}
+        for (state, *_), ns in rows:
+            kind = "run" if state == "running" else "ready" if state.startswith("ready") else \
+                "unknown" if state == "[not known]" else "wait"
+            sums[kind] = sums.get(kind, 0) + ns
+        threads = json.loads(self.report("-j", "--table", "threads"))["threads"]
+        for kind in ("run", "ready", "wait", "unknown"):
+            self.assertEqual(sums.get(kind, 0), sum(thread[kind + "_ns"] for thread in threads), kind)
+        with sqlite3.connect(self.path) as db:
+            life, = db.execute("""SELECT sum(min(ifnull(end_ns, e), e) - max(start_ns, s)) FROM threads, (SELECT
+                                  (SELECT value + 0 FROM facts WHERE name = 'start_ns') s,
+                                  (SELECT value + 0 FROM facts WHERE name = 'end_ns') e)""").fetchone()
+        # A thread leaves its processor for the last time a moment after the kernel reports its end.
+        self.assertGreaterEqual(sum(ns for _, ns in rows), life)
+        self.assertLess(sum(ns for _, ns in rows), life + 0.1e9)
+        spins = sum(ns for names, ns in rows if names[0] == "running" and has_chain(names[1:]))
+        self.assertGreater(spins, 0.7 * sums["run"])
+        rests = sum(ns for names, ns in rows if names[0] == "sleep" and "rests_between" in names)
+        slept = sum(ns for names, ns in rows if names[0] == "sleep")
+        self.assertGreater(slept, 0)
+        self.assertGreaterEqual(slept, rests)
+
+    def test_all_time_needs_switches(self):
+        path = os.path.join(self.folder, "alone")
+        result = prcb("record", "-g", "--no-switches", "-o", path, "--", CHAIN, "0.1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = prcb("report", "--folded", "--all-time", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"no switches were recorded", result.stderr)
+        for words in (["--all-time"], ["--folded", "--waits", "--all-time"]):
+            self.assertEqual(prcb("report", *words, path).returncode, 2)
+
+    def test_pprof(self):
+        """Read by pprof: the type "time" has all of it, and the chain is complete."""
+        path, tool = os.path.join(self.folder, "profile.pb.gz"), shutil.which("go")
+        result = prcb("report", "--pprof", "-o", path, self.path)
+        if result.returncode or not tool:
+            self.skipTest(result.stderr.decode() or "no go tool pprof")
+        text = subprocess.run([tool, "tool", "pprof", "-raw", path], stdout=subprocess.PIPE, check=True,
+                              stderr=subprocess.DEVNULL, env={**os.environ, "HOME": self.folder}).stdout.decode()
+        types = re.search(r"(?m)^samples/count.*$", text).group().split()
+        self.assertEqual(types[-1], "time/nanoseconds")
+        rows = [line.split(":") for line in re.findall(r"(?m)^ +\d+(?: +\d+)+: [\d ]+$", text)]
+        self.assertEqual(sum(int(values.split()[-1]) for values, _ in rows), sum(ns for _, ns in self.all_time()))
+        names = dict(re.findall(r"(?m)^ +(\d+): 0x[0-9a-f]+ (?:M=\d+ )?(\w+)", text))
+        spins = sum(int(values.split()[1]) for values, places in rows
+                    if has_chain([names.get(place, "?") for place in reversed(places.split())]))
+        self.assertGreater(spins, 0.7 * sum(int(values.split()[1]) for values, _ in rows))
+
     def test_as_perf_sees_it(self):
         perf, data = shutil.which("perf"), os.path.join(self.folder, "perf.data")
         how = ["-q", "--call-graph", "dwarf,8192", "-e", "cpu-clock", "-F", "200", "-o", data, CHAIN, "0.3"]

@@ -17,6 +17,9 @@ int export_folded(const struct recording *recording, FILE *out, struct prcb_erro
  * threads that idle by design. -ENOENT: no stacks of waits were recorded. */
 int export_folded_waits(const struct recording *recording, bool idle, FILE *out,
                         struct prcb_error *err);
+/* Does the same for all time of threads: "thread;running;outermost;...;innermost ns", ready and
+ * each cause of waiting likewise; a thread's lines sum to its life. -ENOENT: no switches. */
+int export_folded_all(const struct recording *recording, FILE *out, struct prcb_error *err);
 /* Writes a trace of Perfetto's packets. -EOPNOTSUPP: not built in. */
 int export_perfetto(const struct recording *recording, FILE *out, struct prcb_error *err);
 /* Writes a protocol buffer of perftools.profiles.Profile, in gzip. -EOPNOTSUPP: not built in. */

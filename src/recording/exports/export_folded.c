@@ -6,6 +6,7 @@
 
 #include <sqlite3.h>
 
+#include "all_time.h"
 #include "array.h"
 #include "error.h"
 #include "export.h"
@@ -74,7 +75,7 @@ static void print_frames(FILE *out, struct folding *folding, size_t stack)
     }
 }
 
-/* cause NULL: it ran. rest: why there is no stack; NULL: there is. */
+/* cause NULL: it ran. rest: why there is no stack, "": it could have none; NULL: there is. */
 static int add_line(struct folding *folding, size_t thread, size_t stack, const char *cause,
                     const char *rest, uint64_t weight)
 {
@@ -89,9 +90,9 @@ static int add_line(struct folding *folding, size_t thread, size_t stack, const 
         fputc(';', text);
         print_name(text, *cause ? cause : "wait");
     }
-    if (rest)
+    if (rest && *rest)
         fprintf(text, ";%s", rest);
-    else
+    else if (!rest)
         print_frames(text, folding, stack);
     if (fclose(text) || array_append(folding->lines, folding->count, line)) {
         free(line.text);
@@ -192,4 +193,30 @@ int export_folded_waits(const struct recording *recording, bool idle, FILE *out,
         return prcb_fail(err, -ENOENT,
                          "no stacks of waits were recorded: record with prcb record -g");
     return print_all(recording, add_waits, &idle, out, err);
+}
+
+static int add_all_time(struct folding *folding, void *ctx, struct prcb_error *err)
+{
+    struct all_time all;
+    int result = all_time_make(folding->recording, &all, err);
+
+    (void)ctx;
+    if (result)
+        return result;
+    for (size_t i = 0; i < all.count && !result; i++) {
+        const struct all_time_row *row = &all.rows[i];
+        bool stackless = row->kind == ALL_TIME_READY || row->kind == ALL_TIME_UNKNOWN;
+        char state[ALL_TIME_STATE];
+
+        if (row->ns)
+            result = add_line(folding, row->thread, row->stack, all_time_state(row, state),
+                              stackless ? "" : row->rest, row->ns);
+    }
+    all_time_free(&all);
+    return result;
+}
+
+int export_folded_all(const struct recording *recording, FILE *out, struct prcb_error *err)
+{
+    return print_all(recording, add_all_time, NULL, out, err);
 }

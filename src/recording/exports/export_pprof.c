@@ -16,21 +16,22 @@
 
 #include <sqlite3.h>
 
-#include "offcpu.h"
+#include "all_time.h"
 #include "pprof.h"
 
-#define TYPES 2 /* of samples: how many, and what they stand for; then one a cause of waiting */
-#define RESTS 8 /* reasons why there is no stack */
+#define TYPES  2  /* of samples: how many, and what they stand for; then one a cause of waiting */
+#define RESTS  12 /* reasons why there is no stack, and states that have none */
+#define VALUES (TYPES + PRCB_CAUSE_MAX + 1) /* and all of a thread's time */
 
 struct profiling {
     const struct recording *recording;
     struct pprof *out;
-    int64_t key_thread, key_tid, key_pid;
+    int64_t key_thread, key_tid, key_pid, key_state;
     int64_t *thread_names;                             /* their texts; 0: not written yet */
     uint64_t *locations;                               /* of a stack, innermost first */
-    struct offcpu offcpu;                              /* empty: no stacks of waits */
-    const char *causes[PRCB_CAUSE_MAX], *rests[RESTS]; /* of its rows */
+    const char *causes[PRCB_CAUSE_MAX], *rests[RESTS]; /* of waits */
     size_t cause_count, rest_count;
+    struct all_time all; /* empty: no switches */
 };
 
 /* ---- rows ------------------------------------------------------------------------ */
@@ -76,14 +77,15 @@ static void put_locations(struct profiling *p)
 }
 
 /* Writes a stack of a thread with its values; rest: the number, from 1, of the reason why there
- * is none. */
-static int put_stack(struct profiling *p, size_t thread, size_t stack, size_t rest, int64_t *values)
+ * is none. state: what the thread did; NULL: not told. */
+static int put_stack(struct profiling *p, size_t thread, size_t stack, size_t rest,
+                     const char *state, int64_t *values)
 {
     const struct recording *r = p->recording;
-    struct pprof_label labels[3];
+    struct pprof_label labels[4];
     struct pprof_sample row = {.locations = p->locations,
                                .values = values,
-                               .value_count = TYPES + p->cause_count,
+                               .value_count = TYPES + p->cause_count + (p->all.count != 0),
                                .labels = labels};
 
     for (; stack != SIZE_MAX; stack = r->stacks[stack].caller_index)
@@ -98,17 +100,21 @@ static int put_stack(struct profiling *p, size_t thread, size_t stack, size_t re
         labels[2] = (struct pprof_label){p->key_pid, 0, r->threads[thread].pid};
         row.label_count = 3;
     }
+    if (state)
+        labels[row.label_count++] =
+            (struct pprof_label){p->key_state, pprof_string(p->out, state), 0};
     return pprof_sample(p->out, &row);
 }
 
 static int put_sample(sqlite3_stmt *statement, void *ctx)
 {
     struct profiling *p = ctx;
-    int64_t values[TYPES + PRCB_CAUSE_MAX] = {sqlite3_column_int64(statement, 2),
-                                              sqlite3_column_int64(statement, 3)};
+    int64_t values[VALUES] = {sqlite3_column_int64(statement, 2),
+                              sqlite3_column_int64(statement, 3)};
 
     return put_stack(p, recording_thread(p->recording, sqlite3_column_int64(statement, 0)),
-                     recording_stack(p->recording, sqlite3_column_int64(statement, 1)), 0, values);
+                     recording_stack(p->recording, sqlite3_column_int64(statement, 1)), 0, NULL,
+                     values);
 }
 
 /* Returns the text's number in a list, to which a new text is added; `most` if that is full. */
@@ -123,20 +129,35 @@ static size_t number_of(const char **texts, size_t *count, size_t most, const ch
     return i;
 }
 
-static int put_waits(struct profiling *p)
+/* Returns the number, from 1, of what stands in a stack's place; 0: there is a stack. */
+static size_t rest_of(struct profiling *p, const struct all_time_row *row)
+{
+    const char *rest = row->kind == ALL_TIME_READY     ? "[ready]"
+                       : row->kind == ALL_TIME_UNKNOWN ? "[not known]"
+                                                       : row->rest;
+
+    return rest ? number_of(p->rests, &p->rest_count, RESTS, rest) + 1 : 0;
+}
+
+/* Without stacks of waits, waits are in no type but that of all time. */
+static int put_all_time(struct profiling *p)
 {
     int result = 0;
 
-    for (size_t i = 0; i < p->offcpu.count && !result; i++) {
-        const struct offcpu_row *row = &p->offcpu.rows[i];
-        int64_t values[TYPES + PRCB_CAUSE_MAX] = {0};
-        size_t cause = number_of(p->causes, &p->cause_count, p->cause_count, row->cause);
-        size_t rest = row->rest ? number_of(p->rests, &p->rest_count, RESTS, row->rest) + 1 : 0;
+    for (size_t i = 0; i < p->all.count && !result; i++) {
+        const struct all_time_row *row = &p->all.rows[i];
+        int64_t values[VALUES] = {(int64_t)row->samples, (int64_t)row->weight};
+        size_t rest = rest_of(p, row), cause = p->cause_count;
+        char state[ALL_TIME_STATE];
 
-        if (cause == p->cause_count || rest > RESTS)
-            continue;
-        values[TYPES + cause] = (int64_t)row->ns;
-        result = put_stack(p, row->thread, row->stack, rest, values);
+        if (row->kind == ALL_TIME_WAITING)
+            cause = number_of(p->causes, &p->cause_count, p->cause_count, row->cause);
+        if (cause < p->cause_count)
+            values[TYPES + cause] = (int64_t)row->ns;
+        values[TYPES + p->cause_count] = (int64_t)row->ns;
+        if (rest <= RESTS)
+            result =
+                put_stack(p, row->thread, row->stack, rest, all_time_state(row, state), values);
     }
     return result;
 }
@@ -201,6 +222,8 @@ static void put_types(struct profiling *p)
         snprintf(name, sizeof(name), "wait%s%s", *p->causes[i] ? "_" : "", p->causes[i]);
         pprof_type(p->out, name, "nanoseconds");
     }
+    if (p->all.count)
+        pprof_type(p->out, "time", "nanoseconds");
     put_head(p, &weight);
 }
 
@@ -208,8 +231,10 @@ static int put_all(struct profiling *p, struct prcb_error *err)
 {
     int result;
 
-    for (size_t i = 0; i < p->offcpu.count; i++)
-        number_of(p->causes, &p->cause_count, PRCB_CAUSE_MAX, p->offcpu.rows[i].cause);
+    for (size_t i = 0; i < p->all.count && p->recording->has_wait_stacks; i++) {
+        if (p->all.rows[i].kind == ALL_TIME_WAITING)
+            number_of(p->causes, &p->cause_count, PRCB_CAUSE_MAX, p->all.rows[i].cause);
+    }
     put_types(p);
     p->key_thread = pprof_string(p->out, "thread");
     p->key_tid = pprof_string(p->out, "tid");
@@ -217,12 +242,12 @@ static int put_all(struct profiling *p, struct prcb_error *err)
     put_mappings(p);
     put_functions(p);
     put_locations(p);
-    result = recording_query(p->recording,
-                             "SELECT thread, stack, count(*), sum(weight) FROM samples "
-                             "GROUP BY thread, stack",
-                             put_sample, p, err);
-    if (!result)
-        result = put_waits(p);
+    p->key_state = pprof_string(p->out, "state");
+    result = p->all.count ? put_all_time(p)
+                          : recording_query(p->recording,
+                                            "SELECT thread, stack, count(*), sum(weight) FROM "
+                                            "samples GROUP BY thread, stack",
+                                            put_sample, p, err);
     put_rests(p);
     return result;
 }
@@ -239,13 +264,13 @@ int export_pprof(const struct recording *recording, FILE *out, struct prcb_error
         free(p.locations);
         return prcb_fail(err, -ENOMEM, "out of memory");
     }
-    if (recording->has_wait_stacks)
-        result = offcpu_make(recording, &p.offcpu, err);
+    if (recording->has_switches)
+        result = all_time_make(recording, &p.all, err);
     if (!result)
         result = put_all(&p, err);
     if (pprof_close(p.out) && !result)
         result = prcb_fail(err, -ENOMEM, "out of memory");
-    offcpu_free(&p.offcpu);
+    all_time_free(&p.all);
     free(p.thread_names);
     free(p.locations);
     return result;

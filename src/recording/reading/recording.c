@@ -107,6 +107,15 @@ bool recording_wall(const struct recording *r, int64_t *ret)
            find_second(r, "ended", r->end_ns, ret);
 }
 
+uint64_t recording_life(const struct recording *r, size_t thread)
+{
+    const struct recorded_thread *row = &r->threads[thread];
+    uint64_t start = row->start_ns > r->start_ns ? row->start_ns : r->start_ns;
+    uint64_t end = row->end_ns && row->end_ns < r->end_ns ? row->end_ns : r->end_ns;
+
+    return end > start ? end - start : 0;
+}
+
 bool recording_counts_ns(const struct recording *recording)
 {
     char *event = recording_fact(recording, "event");

@@ -113,6 +113,9 @@ char *recording_fact(const struct recording *recording, const char *name);
  * is a fact wall_ns, else to the second. false: it is not known. */
 bool recording_wall(const struct recording *recording, int64_t *ret);
 
+/* Returns for how long a thread (by index) lived within the recording. */
+uint64_t recording_life(const struct recording *recording, size_t thread);
+
 /* Whether weights are nanoseconds: the event is a clock. */
 bool recording_counts_ns(const struct recording *recording);
 

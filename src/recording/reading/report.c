@@ -290,12 +290,10 @@ static int take_number(sqlite3_stmt *row, void *ctx)
 /* Returns the part of a thread's life within the recording that its switches do not tell. */
 static uint64_t unknown_time(const struct recording *r, const struct report_thread *thread)
 {
-    const struct recorded_thread *row = &r->threads[thread->thread];
-    uint64_t start = row->start_ns > r->start_ns ? row->start_ns : r->start_ns;
-    uint64_t end = row->end_ns && row->end_ns < r->end_ns ? row->end_ns : r->end_ns;
+    uint64_t life = recording_life(r, thread->thread);
     uint64_t known = thread->run_ns + thread->ready_ns + thread->wait_ns;
 
-    return end > start && end - start > known ? end - start - known : 0;
+    return life > known ? life - known : 0;
 }
 
 /* One row: reason, samples. Of a damaged recording there may be more reasons than there are. */

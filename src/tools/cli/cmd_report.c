@@ -75,7 +75,7 @@ struct run {
     bool redact;
     const char *ds_path; /* NULL: a recording */
     struct report_ds ds;
-    bool ds_format_given, waits, idle, lines;
+    bool ds_format_given, waits, all_time, idle, lines;
     struct {
         int64_t tid;             /* 0: not asked for */
         uint64_t from_ns, to_ns; /* since the recording began */
@@ -286,6 +286,8 @@ static const struct cli_option option_rows[] = {
     {0, "folded", NULL, "export stacks, a line each, for flame graphs", FORM(FORMAT_FOLDED)},
     {0, "waits", NULL, "with --folded: where threads waited, in nanoseconds, not where they ran",
      AT(waits)},
+    {0, "all-time", NULL, "with --folded: all time of threads: running, ready and waiting, by cause",
+     AT(all_time)},
     {0, "idle", NULL, "with stacks of waits: those of threads that idle by design, too", AT(idle)},
     {0, "perfetto", NULL, "export threads and processors over time for ui.perfetto.dev: with stacks, and\n"
                           "arrows from wakers", FORM(FORMAT_PERFETTO)},
@@ -332,6 +334,9 @@ static int parse(struct run *run, int argc, char **argv, int *ret_status)
                                                     "--top do not go with it");
     else if (run->waits && run->form.number != FORMAT_FOLDED)
         *ret_status = cli_usage_error(run->command, "--waits goes with --folded");
+    else if (run->all_time && (run->form.number != FORMAT_FOLDED || run->waits))
+        *ret_status =
+            cli_usage_error(run->command, "--all-time goes with --folded, without --waits");
     else if ((run->html_max || run->redact) && run->form.number != FORMAT_HTML)
         *ret_status = cli_usage_error(run->command, "--html-max and --redact go with --html");
     else if (run->tables & TABLE_SWITCHES &&
@@ -464,8 +469,9 @@ static int print(const struct run *run, const struct recording *recording, FILE 
         return print_lines(run, recording, out, err);
     switch (run->form.number) {
     case FORMAT_FOLDED:
-        return run->waits ? export_folded_waits(recording, run->idle, out, err)
-                          : export_folded(recording, out, err);
+        return run->all_time ? export_folded_all(recording, out, err)
+               : run->waits  ? export_folded_waits(recording, run->idle, out, err)
+                             : export_folded(recording, out, err);
     case FORMAT_PERFETTO:
         return export_perfetto(recording, out, err);
     case FORMAT_PPROF:
