@@ -99,7 +99,7 @@ class Browser(unittest.TestCase):
 
 class Numbers(Browser):
     def test_summary(self):
-        self.open()
+        self.open("#view=summary")
         rows = {row[0]: row for row in self.rows("#causes")}
         total = sum(row["ns"] for row in self.report["waits"])
         running = sum(row["run_ns"] for row in self.report["threads"])
@@ -124,8 +124,36 @@ class Numbers(Browser):
             self.assertEqual(shown[row["tid"]][3:6], [row["run_ns"], row["ready_ns"], row["wait_ns"]])
             self.assertEqual(shown[row["tid"]][7:9], [row["weight"], row["samples"]])
 
+    def test_all_time(self):
+        """The page opens on it. Its sum is the threads' lives; branches are the report's times, of all and of a range."""
+        self.open()
+        self.assertFalse(self.run_script("return document.getElementById('flame').hidden"))
+        self.assertRegex(self.run_script("return document.querySelector('#flame .verdict').textContent"),
+                         r"^\d+(\.\d+)? % of the time in which they were held up")
+        sums = """const sum = {}, root = allTree(page.model); for (const top of root.children) sum[top.name] = top.value;
+                  return [root.value, sum, root.children.map(top => top.children.reduce((left, one) => left - one.value,
+                                                                                        top.value))]"""
+        total, shown, own = self.run_script(sums)
+        threads = self.report["threads"]
+        self.assertEqual(shown["running"], sum(row["run_ns"] for row in threads))
+        self.assertEqual(shown.get("[not known]", 0), sum(row["unknown_ns"] for row in threads))
+        self.assertEqual(shown["idle by design"], self.report["wait_idle_ns"])
+        self.assertEqual(sum(ns for name, ns in shown.items() if name.startswith("ready")),
+                         sum(row["ready_ns"] for row in threads))
+        self.assertEqual(total, sum(row[kind + "_ns"] for row in threads for kind in ("run", "ready", "wait", "unknown")))
+        self.assertEqual(float(self.run_script("return document.getElementById('flame-canvas').dataset.total")), total)
+        self.assertTrue(all(left >= 0 for left in own), own)
+        folded = prcb("report", "--folded", "--all-time", self.db).decode().splitlines()
+        self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in folded), total)
+        start, end = self.made.span // 5, self.made.span // 2
+        self.open(f"#view=flame&from={start}&to={end}")
+        rows = self.made.sums(start, end).values()
+        total, shown, own = self.run_script(sums)
+        self.assertEqual(shown["running"], sum(row["run"] for row in rows))
+        self.assertEqual(total, (end - start) * len(threads))
+
     def test_functions(self):
-        self.open("#view=flame")
+        self.open("#view=flame&source=running")
         shown = sorted(row[2:] for row in self.rows("#functions"))
         total = sum(row["self"] for row in self.report["functions"])
         self.assertEqual(shown, sorted([row["self"], row["self"], row["total"], row["samples"]]
@@ -244,7 +272,7 @@ class Selection(Browser):
 
     def test_range_filters_samples_and_tails(self):
         start, end = self.made.span // 3, self.made.span // 2
-        self.open(f"#view=flame&from={start}&to={end}")
+        self.open(f"#view=flame&source=running&from={start}&to={end}")
         inside = [row for row in self.made.samples if start <= row[0] - made.START < end]
         self.assertEqual(sum(row[-1] for row in self.rows("#functions")), len(inside))
         self.run_script("document.querySelector('[data-view=tails]').click()")
@@ -397,7 +425,7 @@ class Keys(Browser):
             self.assertEqual(sum(row[3] for row in self.rows("#path-sums")), report["ns"])
 
     def test_verdict(self):
-        self.open()
+        self.open("#view=summary")
         verdict = self.run_script("return document.getElementById('verdict').textContent")
         self.assertRegex(verdict, r"^\d+(\.\d+)? % of the time in which they were held up")
         held = self.rows("#held")
@@ -423,7 +451,7 @@ class Keys(Browser):
     def test_search(self):
         """The share of a function that is outermost in its stacks is its total."""
         from selenium.webdriver.common.keys import Keys as K
-        self.open("#view=flame")
+        self.open("#view=flame&source=running")
         self.driver.find_element("tag name", "body").send_keys("/")
         self.keys("WORK(int)")
         found = self.run_script("return Number(document.getElementById('found').dataset.value)")
@@ -431,7 +459,7 @@ class Keys(Browser):
         self.keys(K.ESCAPE)
 
     def test_callers(self):
-        self.open("#view=flame")
+        self.open("#view=flame&source=running")
         self.run_script("""
             flameView.callersOf = 'work(int)'; drawFlame(document.getElementById('flame'), page.model)""")
         self.assertEqual(float(self.run_script("return document.getElementById('flame-canvas').dataset.total")),

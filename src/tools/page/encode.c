@@ -442,6 +442,9 @@ static json_object *threads(struct encoding *e)
         json_doc_put(&e->doc, row, "tid", json_object_new_int64(thread->tid));
         json_doc_put(&e->doc, row, "name", shown(e, thread->name));
         json_doc_put(&e->doc, row, "pair", shown_pair(e, thread->name));
+        json_doc_put_number(&e->doc, row, "start_ns",
+                            thread->start_ns > r->start_ns ? thread->start_ns - r->start_ns : 0);
+        json_doc_put_number(&e->doc, row, "life_ns", recording_life(r, i));
         json_doc_put_number(&e->doc, row, "samples", weights[i][0]);
         json_doc_put_number(&e->doc, row, "weight", weights[i][1]);
         json_doc_put(&e->doc, row, "sums", sums_of(e, sums));

@@ -2,7 +2,7 @@
 // Flame view: what called what, and what threads waited for; the root is on top.
 // A frame: {name, file, value, role, children, up}; its own value is what the children leave.
 
-const flameView = {change: true, source: "running", search: "", zoom: [], callersOf: null, focus: null};
+const flameView = {change: true, source: "all", search: "", zoom: [], callersOf: null, focus: null};
 
 // The unit of samples: time, or a number of events.
 function formatWeight(model, value) {
@@ -69,6 +69,74 @@ function addStack(model, frame, node, value) {
     }
 }
 
+// The weights of the selected samples by thread and node.
+function threadWeights(model) {
+    const threads = new Map();
+
+    eachSample(model, selection.only, i => {
+        const thread = model.sampleThread[i], node = model.sampleNode[i];
+
+        if (!threads.has(thread))
+            threads.set(thread, new Map());
+        threads.get(thread).set(node, (threads.get(thread).get(node) || 0) + model.sampleWeight[i]);
+    });
+    return threads;
+}
+
+// What a thread ran is exact; its samples only divide it. Each gets its part of what is left, so that the last one
+// leaves nothing.
+function addRunning(model, root) {
+    const sums = sumsOf(model), states = model.states.length, top = childOf(root, "running", "", "run");
+    const threads = model.unit === "ns" ? threadWeights(model) : new Map();
+
+    for (const thread of selectedThreads(model)) {
+        const nodes = threads.get(thread.index) || new Map();
+        let left = 0, weights = 0;
+
+        for (let state = 1; state < states; state++)
+            left += model.states[state].kind === "r" ? sums.ns[thread.index * states + state] : 0;
+        root.value += left;
+        nodes.forEach(weight => weights += weight);
+        for (const [node, weight] of nodes) {
+            const part = weight >= weights ? left : Math.floor(left * (weight / weights));
+
+            left -= part;
+            weights -= weight;
+            addStack(model, top, node, part);
+        }
+        if (left) {
+            top.value += left;
+            childOf(top, "[no samples]", "", "unknown").value += left;
+        }
+    }
+}
+
+// The part of the threads' lives that their switches do not tell.
+function addUnknown(model, root) {
+    const sums = sumsOf(model), states = model.states.length, range = rangeOf(model);
+
+    for (const thread of selectedThreads(model)) {
+        let ns = Math.min(thread.start_ns + thread.life_ns, range.to) - Math.max(thread.start_ns, range.from);
+
+        for (let state = 1; state < states; state++)
+            ns -= sums.ns[thread.index * states + state];
+        if (!(ns > 0)) // of a live page nobody knows
+            continue;
+        root.value += ns;
+        childOf(root, "[not known]", "", "unknown").value += ns;
+    }
+}
+
+// All time of the threads: running by stacks of samples, ready, waiting by cause and stack. It sums to their lives.
+function allTree(model) {
+    const root = frameOf("all time", "", "raised", null);
+
+    addRunning(model, root);
+    addOffCpu(model, root);
+    addUnknown(model, root);
+    return sortFrames(root);
+}
+
 function runningTree(model) {
     const root = frameOf("all", "", "raised", null), {weights} = nodeWeights(model, selection.only);
 
@@ -87,8 +155,8 @@ function runningTree(model) {
 
 // Off the processor: by state, then by stack where it is known, else by name and thread; what idles by
 // design has a branch of its own. A state's time is exact, and its frames sum to it.
-function waitTree(model) {
-    const root = frameOf("all", "", "raised", null), sums = sumsOf(model), states = model.states.length;
+function addOffCpu(model, root) {
+    const sums = sumsOf(model), states = model.states.length;
     const add = (path, ns) => path.reduce((frame, [name, role]) => {
         const child = childOf(frame, name, "", role);
 
@@ -123,6 +191,12 @@ function waitTree(model) {
             add([[stateLabel(row), "ready"], ...threadPath(thread, "ready")], ns);
         }
     }
+}
+
+function waitTree(model) {
+    const root = frameOf("all", "", "raised", null);
+
+    addOffCpu(model, root);
     return sortFrames(root);
 }
 
@@ -204,6 +278,8 @@ function functionRows(model, only) {
 }
 
 const flameSources = {
+    all: {words: "all time (exact)", tree: allTree, format: (model, value) => formatTime(value), unit: () => "ns",
+          missing: model => model.has_switches ? null : "Context switches were not recorded."},
     running: {words: "running (samples)", tree: runningTree, format: formatWeight, unit: model => model.unit,
               missing: model => model.samples ? null : "No samples were recorded."},
     waits: {words: "not running (exact)", tree: waitTree, format: (model, value) => formatTime(value), unit: () => "ns",
@@ -213,9 +289,9 @@ const flameSources = {
                  : rangeOf(model).whole || model.waker ? null : "Of a folded timeline it is known for the whole time only."},
 };
 
-// A live page has no samples.
+// A live page has no samples; without switches there are only these.
 function usualSource(model) {
-    return model && model.ends ? "waits" : "running";
+    return !model ? "all" : model.ends ? "waits" : model.has_switches ? "all" : "running";
 }
 
 function matches(frame, search) {
@@ -488,6 +564,7 @@ function drawFlame(place, model, drawOther) {
     });
     stage.addEventListener("scroll", draw);
     place.replaceChildren(
+        view.source === "all" && !view.callersOf ? verdictLine(model) : "",
         element("div", {class: "controls"}, element("label", {}, "Show ", choice),
             element("label", {}, "Search ", search), found,
             page.base ? element("label", {}, element("input", {type: "checkbox", id: "flame-change", checked: view.change,

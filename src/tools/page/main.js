@@ -22,12 +22,17 @@ function remember() {
         history.pushState(null, "", "#" + words);
 }
 
+// What the page opens on: where all time went, if there are stacks that tell.
+function firstView(model) {
+    return !page.base && !model.ends && model.has_switches && model.has_stacks ? "flame" : Object.keys(views)[0];
+}
+
 function recall() {
     const words = new URLSearchParams(location.hash.slice(1)), model = page.model;
     const from = Number(words.get("from")), to = Number(words.get("to"));
     const only = /^(thread|pid|pair):(.*)$/s.exec(words.get("only") || "");
 
-    page.view = Object.hasOwn(views, words.get("view") || "") ? words.get("view") : Object.keys(views)[0];
+    page.view = Object.hasOwn(views, words.get("view") || "") ? words.get("view") : firstView(model);
     selection.from = selection.to = null;
     if (words.has("from") && from >= 0 && to > from && model.fold_ns !== null)
         Object.assign(selection, {from: Math.min(from, model.span_ns), to: Math.min(to, model.span_ns)});

@@ -223,13 +223,18 @@ function factTable(model) {
             element("tr", {}, element("th", {scope: "row"}, name), element("td", {class: "name"}, named(value)))))));
 }
 
+function verdictLine(model) {
+    return element("p", {class: "verdict"}, ...verdictOf(model, totalsOf(model, selectedThreads(model)), heldUp(model),
+                                                         lockHolders(model)));
+}
+
 function drawSummary(place, model) {
     const threads = selectedThreads(model), totals = totalsOf(model, threads), range = rangeOf(model);
 
     const groups = model.has_switches ? heldUp(model) : [], holders = model.has_switches ? lockHolders(model) : [];
 
     place.replaceChildren(
-        model.has_switches ? element("p", {id: "verdict"}, ...verdictOf(model, totals, groups, holders)) : "",
+        model.has_switches ? element("p", {id: "verdict", class: "verdict"}, ...verdictOf(model, totals, groups, holders)) : "",
         element("div", {id: "words"}, ...wordsOf(model, threads, totals, range.to - range.from).map(words =>
             element("p", {}, words))),
         ...lacksOf(model).map(words => element("p", {class: "warning"}, words)));
