@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * A program and a stack of anybody's: registers, the bytes of a stack, then an ELF file. Frames are
+ * A program and a stack of anybody's: registers, the bytes of a stack, then an ELF file; once of a
+ * thread that waits, once of one that ran, whose registers are the stack's first bytes. Frames are
  * as many as there is room for at most, at least one, and have names that end.
  */
 #include <assert.h>
@@ -44,6 +45,7 @@ static void unwind(struct image *image, const struct frozen *frozen)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    uint64_t registers[FROZEN_REGISTERS] = {0};
     struct frozen frozen = {0};
     struct image *image;
     struct head head;
@@ -62,8 +64,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(fd >= 0 && !image_open(NULL, &image));
     assert(write(fd, data + frozen.length, size - frozen.length) ==
            (ssize_t)(size - frozen.length));
-    if (!image_add(image, &(struct image_file){BASE, fd, "file"}) && !image_ready(image))
+    if (!image_add(image, &(struct image_file){BASE, fd, "file"}) && !image_ready(image)) {
         unwind(image, &frozen);
+        memcpy(registers, frozen.bytes,
+               frozen.length < sizeof(registers) ? frozen.length : sizeof(registers));
+        frozen.registers = registers;
+        unwind(image, &frozen);
+    }
     image_close(image);
     return 0;
 }

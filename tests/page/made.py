@@ -112,7 +112,7 @@ class Made:
         db.executemany("INSERT INTO wakers VALUES(?,?,?,?,?,?,?)", [
             (1, "timer", None, None, None, None, None), (2, "softirq", None, None, None, "net_rx", 3),
             *((100 + t, "thread", t, 100 + t // 4, 1000 + t, name, None) for t, name in self.names.items())])
-        db.executemany("INSERT INTO samples VALUES(?,?,?,?,?)", sorted(samples))
+        db.executemany("INSERT INTO samples VALUES(?,?,?,?,?,NULL)", sorted(samples))
         for cpu in range(processors):
             for at, part in ((0, 0), (self.span, 1)):
                 db.execute("INSERT INTO processor_times VALUES(?,?,?,?,?,?,?,?)",
