@@ -10,9 +10,16 @@
 #include <string.h>
 #include <time.h>
 
+/* A function that is called as it stands there. */
+#ifdef __clang__
+#define OF_ITS_OWN __attribute__((noinline, optnone))
+#else
+#define OF_ITS_OWN __attribute__((noipa))
+#endif
+
 static volatile uint64_t sink;
 
-__attribute__((noipa)) static uint64_t leaf_spins(uint64_t from)
+OF_ITS_OWN static uint64_t leaf_spins(uint64_t from)
 {
     for (int i = 0; i < 20000; i++)
         from = from * 6364136223846793005u + (uint64_t)i;
@@ -20,7 +27,7 @@ __attribute__((noipa)) static uint64_t leaf_spins(uint64_t from)
     return from;
 }
 
-__attribute__((noipa)) static uint64_t middle_handles(uint64_t from)
+OF_ITS_OWN static uint64_t middle_handles(uint64_t from)
 {
     char bytes[300];
     uint64_t sum = 0;
@@ -31,13 +38,13 @@ __attribute__((noipa)) static uint64_t middle_handles(uint64_t from)
     return sum + (uint64_t)bytes[3];
 }
 
-__attribute__((noipa)) static int compare_serves(const void *left, const void *right)
+OF_ITS_OWN static int compare_serves(const void *left, const void *right)
 {
     return (int)((middle_handles(*(const uint64_t *)left) & 1) -
                  (middle_handles(*(const uint64_t *)right) & 1));
 }
 
-__attribute__((noipa)) static void rests_between(void)
+OF_ITS_OWN static void rests_between(void)
 {
     const struct timespec rest = {0, 20000000};
 

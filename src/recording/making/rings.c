@@ -126,7 +126,7 @@ static void set_attr(struct perf_event_attr *attr, const struct prcb_counter_eve
     };
     if (options->stacks)
         attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
-    if (options->stacks && options->stack_bytes && REGISTERS) {
+    if (options->stacks && options->stack_bytes && REGISTERS != 0) {
         attr->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
         attr->sample_regs_user = REGISTERS;
         attr->sample_stack_user = options->stack_bytes;
