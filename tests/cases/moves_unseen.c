@@ -2,7 +2,7 @@
  *
  * Runs a program with accounts of its threads, by eBPF programs of which one is missing: that which
  * is told of moves. So it is where the kernel does not report a move to programs, as on a virtual
- * machine that runs none in the context of its platform's own processes.
+ * machine that runs none in the context of a virtual machine's own processes.
  *
  *   moves_unseen THREAD PROGRAM ARGUMENTS...
  *

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Twelve programs that are slow for a reason nobody sees from outside: the first sentence of prcb why names it.
+"""Thirteen programs that are slow for a reason nobody sees from outside: the first sentence of prcb why names it.
 
 Witness: the programs, which are written to have that fault and no other; the cgroups' own counts."""
 import contextlib

@@ -55,13 +55,16 @@ def continues(line, indent, ending):
 
 def mended(lines, ending):
     """The lines, with those that are too long broken; and the numbers of these."""
-    out, long, fence, at = [], [], False, 0
+    out, long, fence, code, at = [], [], False, False, 0
     lines = list(lines)
     while at < len(lines):
         line, number = lines[at], at + 1
         at += 1
         fence ^= line.lstrip().startswith("```")
-        if fence or width(line) <= MOST or ALONE[ending].match(line):
+        # A block of code is also what is indented by four behind an empty line.
+        code = ending == ".md" and line.startswith("    ") and not ITEM[ending].match(line) \
+            and (code or not out or not out[-1].strip())
+        if fence or code or width(line) <= MOST or ALONE[ending].match(line):
             out.append(line)
             continue
         indent = indented(line, ending)

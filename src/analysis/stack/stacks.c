@@ -28,6 +28,7 @@
 #include "process.h"
 #include "reach.h"
 #include "read_file.h"
+#include "rules.h"
 #include "sized.h"
 #include "table.h"
 #include "unwinder.h"
@@ -1116,12 +1117,6 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
 
 /* ---- one moment of a thread that ran ---------------------------------------------------- */
 
-#if defined(__x86_64__)
-enum { DWARF_SP = 7 };
-#else
-enum { DWARF_SP = 31 };
-#endif
-
 /* Finds the process that ran. Who it is is asked again after a while: a sample takes less than the
  * question. One that has ended is known as it was. */
 static int ran_process(struct prcb_stacks *s, const struct prcb_running *r, struct process **ret,
@@ -1153,7 +1148,7 @@ static int unwind_ran(struct prcb_stacks *s, const struct prcb_running *r, struc
     struct frozen *frozen = unwinder_frozen(s->unwinder);
     int result;
 
-    frozen->at = (struct frozen_registers){.pc = r->pc, .sp = r->registers[DWARF_SP]};
+    frozen->at = (struct frozen_registers){.pc = r->pc, .sp = r->registers[REGISTER_SP]};
     frozen->registers = r->registers;
     frozen->low = r->stack_at;
     frozen->length = r->stack_bytes;

@@ -208,6 +208,7 @@ static bool is_granted(struct looks *l, pid_t pid)
     return !l->spent && !greedy;
 }
 
+/* Does the same, and notes who was refused. */
 static bool has_budget(struct looks *l, pid_t pid)
 {
     bool granted = is_granted(l, pid);

@@ -353,7 +353,7 @@ static int add_step(struct making *m, const struct path_step *step)
 
 static int add_piece(struct making *m, const struct path_piece *piece)
 {
-    struct path_step *steps;
+    struct path_step *steps = NULL;
     size_t count;
     int result;
 
@@ -363,8 +363,7 @@ static int add_piece(struct making *m, const struct path_piece *piece)
     result = path_find(m->path, piece->thread, piece->start_ns, piece->end_ns, &steps, &count);
     for (size_t i = 0; i < count && !result; i++)
         result = add_step(m, &steps[i]);
-    if (!result)
-        free(steps);
+    free(steps);
     return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "text.h"
 
@@ -45,6 +46,16 @@ void json_doc_put_text(struct json_doc *b, json_object *object, const char *key,
         json_doc_put(b, object, key, json_object_new_string(text));
     else
         json_doc_put_null(b, object, key);
+}
+
+void json_doc_put_cut(struct json_doc *b, json_object *object, const char *key, const char *text,
+                      size_t most)
+{
+    char *cut = text ? strndup(text, most) : NULL;
+
+    b->failed |= text && !cut;
+    json_doc_put_text(b, object, key, cut);
+    free(cut);
 }
 
 void json_doc_put_if(struct json_doc *b, json_object *object, const char *key, bool present,

@@ -29,6 +29,9 @@ void json_doc_put_if(struct json_doc *b, json_object *object, const char *key, b
                      json_object *value);
 /* NULL is null; what is no UTF-8 becomes U+FFFD. */
 void json_doc_put_text(struct json_doc *b, json_object *object, const char *key, const char *text);
+/* Does the same with the first bytes of the text, most of them at most. */
+void json_doc_put_cut(struct json_doc *b, json_object *object, const char *key, const char *text,
+                      size_t most);
 void json_doc_append(struct json_doc *b, json_object *array, json_object *value);
 
 /* Adds bytes as one text of hexadecimal digits. */

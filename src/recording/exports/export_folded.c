@@ -179,7 +179,7 @@ static int add_waits(struct folding *folding, void *ctx, struct prcb_error *err)
     for (size_t i = 0; i < offcpu.count && !result; i++) {
         const struct offcpu_row *row = &offcpu.rows[i];
 
-        if (*idle || !row->kind || strcmp(row->kind, "idle") != 0)
+        if (*idle || !offcpu_is_idle(row))
             result = add_line(folding, row->thread, row->stack, row->cause, row->rest, row->ns);
     }
     offcpu_free(&offcpu);

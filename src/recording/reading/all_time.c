@@ -177,7 +177,7 @@ static int add_waits(struct making *making, struct prcb_error *err)
             .thread = wait->thread,
             .stack = wait->stack,
             .rest = wait->rest,
-            .idle = wait->kind && !strcmp(wait->kind, "idle"),
+            .idle = offcpu_is_idle(wait),
             .ns = wait->ns,
         };
 

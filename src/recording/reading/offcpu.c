@@ -155,7 +155,7 @@ static void divide(struct making *making)
     }
 }
 
-static bool is_idle(const struct offcpu_row *row)
+bool offcpu_is_idle(const struct offcpu_row *row)
 {
     return row->kind && !strcmp(row->kind, "idle");
 }
@@ -164,8 +164,8 @@ static int by_time(const void *left, const void *right)
 {
     const struct offcpu_row *a = left, *b = right;
 
-    if (is_idle(a) != is_idle(b))
-        return is_idle(a) ? 1 : -1;
+    if (offcpu_is_idle(a) != offcpu_is_idle(b))
+        return offcpu_is_idle(a) ? 1 : -1;
     if (a->ns != b->ns)
         return a->ns < b->ns ? 1 : -1;
     return a->thread != b->thread ? (a->thread > b->thread) - (a->thread < b->thread)
@@ -191,7 +191,7 @@ int offcpu_make(const struct recording *recording, struct offcpu *ret, struct pr
             continue;
         offcpu.rows[offcpu.count++] = *row;
         offcpu.known_ns += row->rest ? 0 : row->ns;
-        offcpu.idle_ns += is_idle(row) ? row->ns : 0;
+        offcpu.idle_ns += offcpu_is_idle(row) ? row->ns : 0;
     }
     table_free(&making.places);
     free(making.cells);

@@ -30,5 +30,6 @@ struct offcpu {
  */
 int offcpu_make(const struct recording *recording, struct offcpu *ret, struct prcb_error *err);
 void offcpu_free(struct offcpu *offcpu);
+bool offcpu_is_idle(const struct offcpu_row *row); /* by design */
 
 #endif

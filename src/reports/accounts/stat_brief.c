@@ -82,14 +82,6 @@ static int find_rows(const struct account_view *view, struct cost **ret, size_t 
     return result;
 }
 
-static void put_cut(struct json_doc *b, json_object *row, const char *key, const char *text)
-{
-    char cut[NAME_MOST + 1];
-
-    snprintf(cut, sizeof(cut), "%s", text);
-    json_doc_put_text(b, row, key, cut);
-}
-
 static const char *cost_name(const struct cost *cost)
 {
     const struct prcb_cause_info *info = prcb_cause_info(cost->cause);
@@ -114,7 +106,7 @@ static json_object *make_row(struct json_doc *b, const struct stat_report *repor
     json_object *ret = json_object_new_object();
     const struct account_row *row = cost->row;
 
-    put_cut(b, ret, "name", stat_row_name(report, row));
+    json_doc_put_cut(b, ret, "name", stat_row_name(report, row), NAME_MOST);
     json_doc_put_member(b, ret, "pid", (uint64_t)row->pid, row->pid);
     json_doc_put_member(b, ret, "tid", (uint64_t)row->tid, row->tid);
     json_doc_put_number(b, ret, "threads", row->threads);

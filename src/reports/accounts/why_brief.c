@@ -55,16 +55,6 @@ static int find_rows(const struct why_report *report, struct row **ret, size_t *
     return result;
 }
 
-/* Returns a text cut to so many bytes, at most. */
-static void put_cut(struct json_doc *b, json_object *row, const char *key, const char *text,
-                    size_t most)
-{
-    char cut[TEXT_MOST + 1];
-
-    snprintf(cut, sizeof(cut), "%.*s", (int)(most < TEXT_MOST ? most : TEXT_MOST), text);
-    json_doc_put_text(b, row, key, cut);
-}
-
 /* The largest stack that is not idle. */
 static const struct why_part *largest(const struct why_cause *cause)
 {
@@ -92,7 +82,7 @@ static json_object *make_row(struct json_doc *b, const struct row *row)
                         row->process->pid && !row->process->ended);
     if (row->process->ended)
         json_doc_put_number(b, ret, "ended", row->process->ended);
-    put_cut(b, ret, "comm", row->process->comm, 15);
+    json_doc_put_cut(b, ret, "comm", row->process->comm, 15);
     json_doc_put_text(b, ret, "cause", row->cause ? why_cause_name(row->cause->cause) : "ready");
     json_doc_put_number(b, ret, "ns", row->ns);
     json_doc_put_number(b, ret, "of_ns", row->process->wall_ns);
@@ -148,7 +138,7 @@ static json_object *make_verdict(struct json_doc *b, const struct verdict *verdi
         json_object *row = json_object_new_object();
 
         json_doc_put_text(b, row, "rule", verdict->lines[i].rule);
-        put_cut(b, row, "text", verdict->lines[i].text, most);
+        json_doc_put_cut(b, row, "text", verdict->lines[i].text, most);
         json_doc_append(b, ret, row);
     }
     return ret;

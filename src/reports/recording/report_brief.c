@@ -20,18 +20,11 @@
 static void put_cut(struct json_doc *b, json_object *row, const char *key, const char *text,
                     size_t most)
 {
-    char cut[LINE_MOST + 1];
-
-    if (!text || !*text) {
-        json_doc_put_null(b, row, key);
-        return;
-    }
-    snprintf(cut, sizeof(cut), "%.*s", (int)(most < LINE_MOST ? most : LINE_MOST), text);
-    json_doc_put_text(b, row, key, cut);
+    json_doc_put_cut(b, row, key, text && *text ? text : NULL, most);
 }
 
-/* The thread whose path is told: the first one of the process of which that lived longest, off
- * processors or on one. SIZE_MAX: there is none. */
+/* Returns the thread whose path is told: of the first threads of processes the one that lived
+ * longest, off processors or on one. SIZE_MAX: there is none. */
 static size_t main_thread(const struct report *report)
 {
     uint64_t most = 0;
@@ -112,18 +105,13 @@ static json_object *make_waits(struct json_doc *b, const struct report *report, 
     return ret;
 }
 
-static bool is_idle(const struct offcpu_row *row)
-{
-    return row->kind && !strcmp(row->kind, "idle");
-}
-
 /* Those that idle by design are behind the others. */
 static size_t count_stacks(const struct report *report)
 {
     size_t count = 0;
 
     while (report->recording->has_wait_stacks && count < report->offcpu.count &&
-           !is_idle(&report->offcpu.rows[count]))
+           !offcpu_is_idle(&report->offcpu.rows[count]))
         count++;
     return count;
 }

@@ -349,17 +349,12 @@ static int by_place(const void *left, const void *right)
     return order;
 }
 
-static bool is_idle(const struct offcpu_row *row)
-{
-    return row->kind && !strcmp(row->kind, "idle");
-}
-
 static int by_place_time(const void *left, const void *right)
 {
     const struct place *a = left, *b = right;
 
-    if (is_idle(&a->row) != is_idle(&b->row))
-        return is_idle(&a->row) ? 1 : -1;
+    if (offcpu_is_idle(&a->row) != offcpu_is_idle(&b->row))
+        return offcpu_is_idle(&a->row) ? 1 : -1;
     return a->row.ns != b->row.ns ? (a->row.ns < b->row.ns ? 1 : -1) : by_place(a, b);
 }
 
@@ -431,7 +426,7 @@ static void print_place(const struct report *report, const struct place *place, 
         fputs("  ", out);
     print_name(out, row->rest ? row->rest : row->word);
     if (!row->rest)
-        fputs(is_idle(row)                   ? " (idle by design)"
+        fputs(offcpu_is_idle(row)            ? " (idle by design)"
               : !strcmp(row->kind, "either") ? " (may be idle)"
                                              : "",
               out);
@@ -457,7 +452,7 @@ static void print_stacks(const struct report *report, const struct report_style 
         return;
     count = make_places(report, places);
     if (!style->idle) {
-        while (count && is_idle(&places[count - 1].row))
+        while (count && offcpu_is_idle(&places[count - 1].row))
             count--;
     }
     printed = shown(count, style);

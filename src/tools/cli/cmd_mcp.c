@@ -202,7 +202,9 @@ const struct cli_command cmd_mcp = {
     .description =
         "Reads requests of the Model Context Protocol from standard input, a line each, and\n"
         "answers on standard output. Its tools are commands of prcb that only look: why, stat,\n"
-        "chain, containers, report, critical_path, diff. An answer has at most 8 KiB.",
+        "chain, containers, report, critical_path, diff, and dump_triage where dumps are built "
+        "in.\n"
+        "An answer has at most 8 KiB.",
     .options = option_rows,
     .examples =
         "  prcb mcp                     a client starts it so, and ends it by closing the pipe\n",

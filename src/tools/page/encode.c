@@ -228,7 +228,7 @@ static void put_waits(struct encoding *e)
     word_of(e, "");
     for (size_t i = 0; i < d->report.offcpu.count && !e->failed; i++) {
         const struct offcpu_row *row = &d->report.offcpu.rows[i];
-        bool idle = !strcmp(row->kind ? row->kind : "", "idle");
+        bool idle = offcpu_is_idle(row);
         size_t node = row->stack == SIZE_MAX ? 0 : d->node_of_stack[row->stack];
 
         put(e, WAIT_THREAD, row->thread);
