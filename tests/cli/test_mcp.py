@@ -119,7 +119,7 @@ class Served(unittest.TestCase):
         for name, arguments in (("why", {"name": program}), ("why", {"name": "-o/tmp/x"}), ("why", {"unit": "--help"}), ("why", {"pid": "1"}),
                                 ("why", {"pid": -1}), ("why", {"pid": 0}), ("why", {"seconds": 61}), ("why", {"seconds": 0.5}),
                                 ("why", {"output": marker}), ("report", {}), ("report", {"file": ""}), ("report", {"file": "a\0b"}),
-                                ("report", {"file": ["x"]}), ("report", {"file": "-o" + marker}), ("stat", {"all": 1}), ("rm", {}), (7, {}),
+                                ("report", {"file": ["x"]}), ("report", {"file": None}), ("why", {"name": None}), ("report", {"file": "-o" + marker}), ("stat", {"all": 1}), ("rm", {}), (7, {}),
                                 ("why", [1])):
             with self.subTest(name=name, arguments=arguments):
                 self.assertEqual(self.client.ask("tools/call", name=name, arguments=arguments)["error"]["code"], -32602)

@@ -15,7 +15,7 @@
 #define PERCENT 50 /* of the time that has passed */
 
 struct ran {
-    struct prcb_stacks *own; /* NULL: nobody has needed it yet */
+    struct prcb_stacks *reader; /* NULL: nobody has needed it yet */
     uint64_t opened_ns, used_ns;
 };
 
@@ -30,8 +30,8 @@ struct ran *ran_open(void)
 
 void ran_close(struct ran *ran)
 {
-    if (ran && ran->own)
-        prcb_stacks_close(ran->own);
+    if (ran && ran->reader)
+        prcb_stacks_close(ran->reader);
     free(ran);
 }
 
@@ -66,8 +66,8 @@ static const char *take_frames(struct world *world, int32_t pid, const struct pr
                                               : "broken";
 }
 
-static const char *unwind(struct ran *ran, struct prcb_stacks *stacks, struct world *world,
-                          const struct ring_event *event, uint64_t *ret, size_t *ret_count)
+static const char *unwind(struct ran *ran, struct world *world, const struct ring_event *event,
+                          uint64_t *ret, size_t *ret_count)
 {
     struct prcb_running running = {
         .size = sizeof(running),
@@ -82,7 +82,7 @@ static const char *unwind(struct ran *ran, struct prcb_stacks *stacks, struct wo
 
     running.pc = rings_registers(event->registers, running.registers);
     running.stack_at = running.registers[RINGS_SP];
-    result = prcb_stacks_ran(stacks, &running, &stack, NULL);
+    result = prcb_stacks_ran(ran->reader, &running, &stack, NULL);
     ran->used_ns += now_ns() - began;
     return result ? explain(result) : take_frames(world, event->pid, &stack, ret, ret_count);
 }
@@ -94,8 +94,8 @@ static bool may_use(const struct ran *ran)
     return ran->used_ns < FREE_NS + passed * PERCENT / 100;
 }
 
-const char *ran_unwind(struct ran *ran, struct prcb_stacks *shared, struct world *world,
-                       const struct ring_event *event, uint64_t *ret, size_t *ret_count)
+const char *ran_unwind(struct ran *ran, struct world *world, const struct ring_event *event,
+                       uint64_t *ret, size_t *ret_count)
 {
     *ret_count = 0;
     if (event->kernel_only)
@@ -104,9 +104,9 @@ const char *ran_unwind(struct ran *ran, struct prcb_stacks *shared, struct world
         return "no copy";
     if (!may_use(ran))
         return "budget";
-    if (!shared && !ran->own && prcb_stacks_open(NULL, NULL, &ran->own, NULL))
+    if (!ran->reader && prcb_stacks_open(NULL, NULL, &ran->reader, NULL))
         return "unreadable";
-    return unwind(ran, shared ? shared : ran->own, world, event, ret, ret_count);
+    return unwind(ran, world, event, ret, ret_count);
 }
 
 #else
@@ -121,11 +121,10 @@ void ran_close(struct ran *ran)
     (void)ran;
 }
 
-const char *ran_unwind(struct ran *ran, struct prcb_stacks *shared, struct world *world,
-                       const struct ring_event *event, uint64_t *ret, size_t *ret_count)
+const char *ran_unwind(struct ran *ran, struct world *world, const struct ring_event *event,
+                       uint64_t *ret, size_t *ret_count)
 {
     (void)ran;
-    (void)shared;
     (void)world;
     (void)event;
     (void)ret;

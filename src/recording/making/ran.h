@@ -20,10 +20,10 @@ struct ran; /* opaque */
 struct ran *ran_open(void);
 void ran_close(struct ran *ran); /* NULL is allowed */
 
-/* Finds the user's frames of a sample, innermost first, as addresses of calls. shared: a reader
- * that is used anyway; NULL: a reader of its own is. Returns NULL: they are complete; else why they
- * are not, as the recording has it. *ret_count 0: none are known. */
-const char *ran_unwind(struct ran *ran, struct prcb_stacks *shared, struct world *world,
-                       const struct ring_event *event, uint64_t *ret, size_t *ret_count);
+/* Finds the user's frames of a sample, innermost first, as addresses of calls, by a reader of its
+ * own: that of waits has a budget, which samples would use up. Returns NULL: they are complete;
+ * else why they are not, as the recording has it. *ret_count 0: none are known. */
+const char *ran_unwind(struct ran *ran, struct world *world, const struct ring_event *event,
+                       uint64_t *ret, size_t *ret_count);
 
 #endif

@@ -285,9 +285,7 @@ static int64_t stack_of(struct recorder *r, const struct ring_event *event,
     size_t count = 0;
     int64_t id = 0;
 
-    *ret_missing = r->ran ? ran_unwind(r->ran, r->waits ? waits_stacks(r->waits) : NULL, r->world,
-                                       event, user, &user_count)
-                          : NULL;
+    *ret_missing = r->ran ? ran_unwind(r->ran, r->world, event, user, &user_count) : NULL;
     for (size_t i = 0; i < event->chain_count && count < DEPTH_MAX; i++) {
         uint64_t address = event->chain[i];
 

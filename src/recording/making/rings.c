@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -252,8 +253,13 @@ static int open_error(const struct rings *rings, int error, struct prcb_error *e
 static size_t most_bytes(const struct rings *rings)
 {
     size_t bytes = rings->attr.sample_stack_user ? COPY_BYTES_MAX : RING_BYTES_MAX;
+    struct rlimit locked;
 
     while (bytes > RING_BYTES_MAX && bytes * rings->count > COPY_BYTES_ALL)
+        bytes /= 2;
+    /* The first ones must not take what an ordinary user may lock for all. */
+    while (geteuid() && bytes > RING_BYTES_MIN && !getrlimit(RLIMIT_MEMLOCK, &locked) &&
+           bytes * rings->count > locked.rlim_cur)
         bytes /= 2;
     return bytes;
 }

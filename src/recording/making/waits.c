@@ -139,15 +139,6 @@ void waits_close(struct waits *w)
     free(w);
 }
 
-struct prcb_stacks *waits_stacks(const struct waits *w)
-{
-#ifdef HAVE_STACK
-    return w->looks ? looks_stacks(w->looks) : NULL;
-#else
-    return NULL;
-#endif
-}
-
 void waits_stop_looking(struct waits *w)
 {
 #ifdef HAVE_STACK

@@ -46,10 +46,6 @@ int waits_begin(struct waits *w, struct world *world, struct prcb_error *err);
 int waits_look(struct waits *w, struct rings *rings, bool last, int *ret_ms,
                struct prcb_error *err);
 
-/* Returns the reader of stacks that it looks with; NULL: none. */
-struct prcb_stacks;
-struct prcb_stacks *waits_stacks(const struct waits *w);
-
 /* Puts the available switch records among the rings' records. *ret_full: as rings_drain has it;
  * raised if there is less room left. */
 bool waits_has_switches(const struct waits *w);

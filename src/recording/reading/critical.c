@@ -54,7 +54,7 @@ static int keep(const struct stretch *stretch, void *ctx)
             .thread = stretch->thread,
             .waker = stretch->waker == SIZE_MAX ? PATH_NONE : r->wakers[stretch->waker].thread,
             .by = stretch->waker,
-            .cpu = stretch->cpu == STRETCH_NO_CPU ? PATH_NO_CPU : stretch->cpu,
+            .cpu = stretch->cpu < STRETCH_CPUS ? stretch->cpu : PATH_NO_CPU,
             .kind = (uint8_t)kinds[stretch->kind],
             .cause = cause_of(f, stretch->cause),
         });

@@ -21,13 +21,11 @@ struct state {
     int reason;
 };
 
-#define CPUS 4096 /* of more, what was not told is not noticed */
-
 struct walk {
     const struct recording *recording;
     struct state *states;
-    size_t on[CPUS];     /* the thread that is on the processor, plus one; 0: none is known */
-    uint64_t last[CPUS]; /* when something last switched there */
+    size_t on[STRETCH_CPUS]; /* the thread that is on the processor, plus one; 0: none is known */
+    uint64_t last[STRETCH_CPUS]; /* when something last switched there */
     int (*fn)(const struct stretch *stretch, void *ctx);
     void *ctx;
     uint64_t missed; /* switches that were not told, of those that the others show */
@@ -139,7 +137,7 @@ static int leave(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, s
      * unknown time. */
     if (state->at == UNSEEN) {
         see(walk, thread);
-        state->at = cpu < CPUS && walk->last[cpu] > state->since ? LOST : ON;
+        state->at = cpu < STRETCH_CPUS && walk->last[cpu] > state->since ? LOST : ON;
         state->cpu = cpu;
     }
     if (state->at == ON)
@@ -175,7 +173,7 @@ static int come(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sq
     state->at = ON;
     state->since = now;
     state->cpu = cpu;
-    if (cpu < CPUS)
+    if (cpu < STRETCH_CPUS)
         walk->on[cpu] = thread + 1;
     return result;
 }
@@ -185,11 +183,11 @@ static int come(struct walk *walk, size_t thread, uint64_t now, uint32_t cpu, sq
  * known where the thread has been since. */
 static int miss(struct walk *walk, uint32_t cpu, size_t leaving, uint64_t now)
 {
-    size_t before = cpu < CPUS ? walk->on[cpu] : 0;
+    size_t before = cpu < STRETCH_CPUS ? walk->on[cpu] : 0;
     struct state *state = before ? &walk->states[before - 1] : NULL;
     uint64_t end = before ? walk->recording->threads[before - 1].end_ns : 0;
 
-    if (cpu < CPUS)
+    if (cpu < STRETCH_CPUS)
         walk->on[cpu] = 0;
     if (!state || before - 1 == leaving || state->at != ON || state->cpu != cpu)
         return 0;
@@ -221,7 +219,7 @@ static int on_switch(sqlite3_stmt *row, void *ctx)
         result = leave(walk, old, now, cpu, row);
     if (!result && new != SIZE_MAX)
         result = come(walk, new, now, cpu, row);
-    if (cpu < CPUS)
+    if (cpu < STRETCH_CPUS)
         walk->last[cpu] = now;
     return result;
 }

@@ -11,6 +11,7 @@
 enum stretch_kind { STRETCH_RUNNING, STRETCH_READY, STRETCH_WAITING };
 
 #define STRETCH_NO_CPU UINT32_MAX
+#define STRETCH_CPUS   4096 /* of more, what was not told is not noticed */
 
 struct stretch {
     enum stretch_kind kind;

@@ -11,6 +11,7 @@
 
 #include "critical.h"
 #include "json_doc.h"
+#include "text.h"
 
 #define ROWS_MOST  12
 #define WORDS_MOST 2000 /* bytes of all sentences */
@@ -52,8 +53,9 @@ static void write_path(const struct report *report, FILE *out)
     if (thread == SIZE_MAX ||
         critical_make(r, r->threads[thread].tid, r->start_ns, r->end_ns, &critical, NULL))
         return;
-    fprintf(out, "critical path of %s (%lld): ", r->threads[thread].name,
-            (long long)r->threads[thread].tid);
+    fputs("critical path of ", out);
+    text_print(out, TEXT_MARKS, r->threads[thread].name);
+    fprintf(out, " (%lld): ", (long long)r->threads[thread].tid);
     critical_print_sentence(&critical, out);
     fputc('\n', out);
     critical_free(&critical);

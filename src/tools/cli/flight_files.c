@@ -104,6 +104,11 @@ static bool open_folder(const char *folder, const char *pattern, struct folder *
     return true;
 }
 
+static bool is_asked(const char *name)
+{
+    return !fnmatch("*" ASKED, name, 0);
+}
+
 void flight_remove_oldest(const char *folder, const char *newest, uint64_t count, uint64_t bytes)
 {
     const char *slash = strrchr(newest, '/'), *last = slash ? slash + 1 : newest;
@@ -115,12 +120,13 @@ void flight_remove_oldest(const char *folder, const char *newest, uint64_t count
     left = f.count;
     for (size_t i = 0; i < f.count; i++)
         have += f.files[i].bytes;
+    /* One that was asked for takes no room from the others: it goes itself, the last of its kind.
+     */
     for (size_t i = 0; i < 2 * f.count && (left > count || (bytes && have > bytes)); i++) {
         const struct file *file = &f.files[i % f.count];
-        bool asked = !fnmatch("*" ASKED, file->name, 0);
 
-        if (asked != (i < f.count) || !strcmp(file->name, last) ||
-            unlinkat(dirfd(f.dir), file->name, 0))
+        if (is_asked(file->name) != (i < f.count) ||
+            (!strcmp(file->name, last) && !is_asked(last)) || unlinkat(dirfd(f.dir), file->name, 0))
             continue;
         left--;
         have -= file->bytes;

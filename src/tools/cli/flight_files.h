@@ -17,7 +17,8 @@ const char *flight_folder_unfit(const char *folder);
 void flight_file_name(const char *folder, bool asked, char *ret, size_t size);
 
 /* Keeps `count` files and `bytes` (0: any) at most: those go first that other users asked for, of
- * these the oldest. newest: a path; it stays in any case. */
+ * these the oldest. newest: a path; it stays, but for one that a
+ * stranger asked for. */
 void flight_remove_oldest(const char *folder, const char *newest, uint64_t count, uint64_t bytes);
 
 /* Removes what an earlier one was in the middle of. */

@@ -279,12 +279,12 @@ static int add_word(struct mcp_message *m, const char *word)
 /* Whether a text may stand in a command line: no option, and a name is no path. */
 static bool is_text(const struct argument *a, json_object *value)
 {
-    const char *text = json_object_get_string(value);
+    bool is_string = json_object_is_type(value, json_type_string);
+    const char *text = is_string ? json_object_get_string(value) : "";
     size_t length = strlen(text);
 
-    return json_object_is_type(value, json_type_string) && length && length < VALUE_MOST &&
-           length == (size_t)json_object_get_string_len(value) && *text != '-' &&
-           !(a->kind == NAME && strchr(text, '/'));
+    return length && length < VALUE_MOST && length == (size_t)json_object_get_string_len(value) &&
+           *text != '-' && !(a->kind == NAME && strchr(text, '/'));
 }
 
 /* Makes the words of an argument; false: it is none. */

@@ -283,9 +283,14 @@ static int unpack(const char *path, uint64_t limit, int fd, const struct format 
 
 int dump_unpack(const char *path, uint64_t limit, int *ret_fd, struct prcb_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code; /* never wait on a fifo */
     const struct format *format;
+    struct stat st;
+    int fd, code;
 
+    /* Some devices act when they are opened. */
+    if (!stat(path, &st) && S_ISCHR(st.st_mode))
+        return prcb_fail(err, -EINVAL, "%s: not a regular file; copy the dump to one", path);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* never wait on a fifo */
     if (fd < 0)
         return prcb_fail(err, -errno, "%s: cannot open: %s", path, strerror(errno));
     format = find_format(fd);
