@@ -1278,7 +1278,7 @@ class Ends(Recording):
     def test_full_disk(self):
         folder = os.path.join(self.folder, "small")
         os.mkdir(folder)
-        script = (SMALL_DISK % "1m" + '"$2" record -g -F 20000 -o recording -- "$3" 2; echo "status $?"; '
+        script = (SMALL_DISK % "1m" + '"$2" record -g --stack-bytes 0 -F 20000 -o recording -- "$3" 2; echo "status $?"; '
                   '"$2" report -j recording >"$4"')
         out = os.path.join(self.folder, "report")
         result = subprocess.run([*OWN_MOUNTS, script, "sh", folder, PRCB, SHARES, out],
