@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include <prcb/prcb.h>
 
 #include "why.h"
@@ -269,6 +271,42 @@ static void test_ended_processes_of_one_name_are_one(void **state)
     why_close(w);
 }
 
+/* Of two chosen waits that were over before a look met them, one stands for both. */
+static void test_a_chosen_wait_that_stands_for_others(void **state)
+{
+    const struct why_source source = {.read = no_stack};
+    const struct prcb_account a = {.size = sizeof(a), .key = 3, .tid = 3, .pid = 3, .switches = 9};
+    struct prcb_chosen chosen = {.size = sizeof(chosen),
+                                 .key = 3,
+                                 .tid = 3,
+                                 .pid = 3,
+                                 .cause = PRCB_CAUSE_PIPE,
+                                 .switches = 1,
+                                 .ns = 50};
+    struct prcb_account after = a;
+    struct why_report report;
+    struct why *w;
+
+    assert_int_equal(why_open(&source, &w), 0);
+    after.present = PRCB_HAS_OPEN | PRCB_HAS_WAITS;
+    after.flags = PRCB_ACCOUNT_RUNNING;
+    assert_int_equal(why_account(w, &after, 1000), 0);
+    assert_int_equal(why_chosen(w, &chosen, NULL, 0, (struct object_wait){0}), 0); /* left out */
+    chosen.switches = 3;
+    chosen.one_in = 2;
+    assert_int_equal(why_chosen(w, &chosen, NULL, -ENOSPC, (struct object_wait){0}), 0);
+    after.switches = 11;
+    after.wait_ns = after.waits[PRCB_CAUSE_PIPE].ns = 100;
+    after.waits[PRCB_CAUSE_PIPE].count = 2;
+    assert_int_equal(why_account(w, &after, 2000), 0);
+    assert_int_equal(why_report_make(w, &report), 0);
+    assert_int_equal(report.processes[0].causes[0].part_count, 1);
+    assert_int_equal(report.processes[0].causes[0].parts[0].kind, WHY_NO_ROOM);
+    assert_int_equal(report.processes[0].causes[0].parts[0].ns, 100);
+    why_report_deinit(&report);
+    why_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_a_wait_leads_to_who_ended_it),
         cmocka_unit_test(test_an_edge_that_is_too_short_proves_nothing),
         cmocka_unit_test(test_ended_processes_of_one_name_are_one),
+        cmocka_unit_test(test_a_chosen_wait_that_stands_for_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

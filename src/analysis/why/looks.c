@@ -9,27 +9,31 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define NS_PER_US  1000u
-#define NS_PER_MS  1000000ull
-#define LOOK_NS    (20 * NS_PER_MS)
-#define PERF_NS    (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
-#define LOOK_PART  40                /* a look takes at most one part in so many of the time */
-#define QUIET_PART 400               /* and while no account changes in so many, */
-#define QUIET_NS   (500 * NS_PER_MS) /* but looks again within this */
-#define BUDGET_NS  (500 * NS_PER_MS) /* of processor time: at once, and then by share */
-#define PEEK_NS    NS_PER_MS /* ... at chosen waits of interpreters' threads: see looks_next */
-#define READ_NS    (200 * NS_PER_MS) /* for how long a look reads stacks: others may be due */
-#define ROOM_PART  4                 /* accounts of ended threads go back at this share */
-#define WALK_TRIES 50
-#define GOING_ON   16384 /* chosen waits that are remembered until they end */
-#define PROBES     8
-#define STRIDE     7919 /* a prime: looks begin at accounts that are far from each other */
-#define GRANT_NS   (500 * NS_PER_MS) /* for what the end of a report needs */
+#define NS_PER_US     1000u
+#define NS_PER_MS     1000000ull
+#define LOOK_NS       (20 * NS_PER_MS)
+#define PERF_NS       (100 * NS_PER_MS) /* perf tier: a look reads /proc for each thread */
+#define LOOK_PART     40                /* a look takes at most one part in so many of the time */
+#define QUIET_PART    400               /* and while no account changes in so many, */
+#define QUIET_NS      (500 * NS_PER_MS) /* but looks again within this */
+#define BUDGET_NS     (500 * NS_PER_MS) /* of processor time: at once, and then by share */
+#define PEEK_NS       NS_PER_MS /* ... at chosen waits of interpreters' threads: see looks_next */
+#define SLACK_NS      (300 * NS_PER_MS) /* with less of it left, not all chosen waits are read: */
+#define SLACK_STEP_NS (20 * NS_PER_MS)  /* half as many for each so much less, */
+#define SLACK_STEPS   6                 /* but not fewer than that often */
+#define READ_NS       (200 * NS_PER_MS) /* for how long a look reads stacks: others may be due */
+#define ROOM_PART     4                 /* accounts of ended threads go back at this share */
+#define WALK_TRIES    50
+#define GOING_ON      16384 /* chosen waits that are remembered until they end */
+#define PROBES        8
+#define STRIDE        7919 /* a prime: looks begin at accounts that are far from each other */
+#define GRANT_NS      (500 * NS_PER_MS) /* for what the end of a report needs */
 
 /* A chosen wait that goes on. */
 struct going_on {
     uint64_t key, switches;
     uint64_t began_ns;
+    uint32_t stands_for; /* so many chosen waits; 0: another one stands for it */
     int result;
     struct prcb_stack stack;
     struct object_wait wait;
@@ -188,24 +192,27 @@ static void charge(struct looks *l, uint64_t spent)
         fair_charge(&l->fair, l->last, (spent - l->last_spent) / NS_PER_US);
 }
 
-/* Whether there is budget left for a process, which is read for then. */
-static bool is_granted(struct looks *l, pid_t pid)
+/* Returns the processor time that is left for a process, which is read for then: half of the budget
+ * is not for who had more than a fair share. */
+static uint64_t left_for(struct looks *l, pid_t pid)
 {
-    uint64_t now = now_ns(), spent, budget;
-    bool greedy;
+    uint64_t now = now_ns(), spent = spent_ns(l);
+    uint64_t budget = BUDGET_NS + (now - l->start) / 100 * l->percent;
 
-    if (l->granted)
-        return now < l->granted;
-    if (l->spent)
-        return false;
-    spent = spent_ns(l);
     charge(l, spent);
     l->last = pid;
     l->last_spent = spent;
-    budget = BUDGET_NS + (now - l->start) / 100 * l->percent;
     l->spent = now - l->now >= READ_NS || spent >= budget;
-    greedy = fair_is_greedy(&l->fair, pid, reach_user) && spent > budget / 2;
-    return !l->spent && !greedy;
+    if (fair_is_greedy(&l->fair, pid, reach_user))
+        budget /= 2;
+    return !l->spent && spent < budget ? budget - spent : 0;
+}
+
+static bool is_granted(struct looks *l, pid_t pid)
+{
+    if (l->granted)
+        return now_ns() < l->granted;
+    return !l->spent && left_for(l, pid);
 }
 
 /* Does the same, and notes who was refused. */
@@ -240,17 +247,40 @@ static struct going_on *place_of(struct looks *l, uint64_t key)
     return best;
 }
 
+/* Returns for how many chosen waits of a process one is read, so that what is left for it suffices:
+ * then all of its time is known by fewer waits, and not a part of it by more. */
+static uint32_t thin_by(struct looks *l, pid_t pid)
+{
+    uint64_t left, steps;
+
+    if (l->granted || !l->fns->estimates)
+        return 1;
+    left = l->spent ? 0 : left_for(l, pid);
+    steps = left < SLACK_NS ? (SLACK_NS - left) / SLACK_STEP_NS : 0;
+    return 1u << (steps < SLACK_STEPS ? steps : SLACK_STEPS);
+}
+
+static bool is_left_out(const struct prcb_chosen *chosen, uint32_t one_in)
+{
+    return table_mix(table_mix(chosen->key, chosen->switches), 0) >> 32 & (one_in - 1);
+}
+
 /* The stack is unwound as the wait begins: the copy is there only now. */
 static void begin_chosen(struct looks *l, const struct prcb_chosen *chosen, struct going_on *ret)
 {
-    bool budget = has_budget(l, chosen->pid);
+    uint32_t one_in = thin_by(l, chosen->pid);
+    bool budget;
 
     *ret = (struct going_on){
         .key = chosen->key,
         .switches = chosen->switches,
         .began_ns = chosen->began_ns,
+        .stands_for = is_left_out(chosen, one_in) ? 0 : one_in,
         .stack = {.size = sizeof(ret->stack)},
     };
+    if (!ret->stands_for)
+        return;
+    budget = has_budget(l, chosen->pid);
     ret->result = budget ? prcb_stacks_unwind(l->stacks, chosen, &ret->stack, NULL) : -EBUSY;
     if (budget && l->objects)
         ret->wait = objects_read_chosen(l->objects, chosen, ret->result ? NULL : &ret->stack);
@@ -259,6 +289,7 @@ static void begin_chosen(struct looks *l, const struct prcb_chosen *chosen, stru
 static int take_chosen(const struct prcb_chosen *chosen, void *ctx)
 {
     const struct object_wait unknown = {.object = 0};
+    struct prcb_chosen all = *chosen;
     struct looks *l = ctx;
     struct going_on *at = place_of(l, chosen->key);
 
@@ -268,8 +299,8 @@ static int take_chosen(const struct prcb_chosen *chosen, void *ctx)
     }
     if (at->key != chosen->key || at->switches != chosen->switches)
         return l->fns->chosen(l->fns->ctx, chosen, NULL, -ENOSPC, unknown);
-    return l->fns->chosen(l->fns->ctx, chosen, at->result ? NULL : &at->stack, at->result,
-                          at->wait);
+    all.one_in *= at->stands_for;
+    return l->fns->chosen(l->fns->ctx, &all, at->result ? NULL : &at->stack, at->result, at->wait);
 }
 
 static int read_chosen(struct looks *l, struct prcb_error *err)

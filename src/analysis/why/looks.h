@@ -40,6 +40,9 @@ struct looks_fns {
      * prcb_stacks_unwind. wait: what it was for. NULL: nobody asks. */
     int (*chosen)(void *ctx, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                   int result, struct object_wait wait);
+    /* While the budget is short, chosen waits may stand for other chosen ones, which are passed on
+     * with a one_in of 0, no stack and no error: as why_chosen takes them. */
+    bool estimates;
     bool keep_ended; /* somebody else gives accounts of ended threads back */
     bool last;       /* all accounts are passed on, also where no look is due */
     /* A wait that lasts for longer than this was passed on before, and is passed on again when

@@ -397,6 +397,8 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
         settle_chosen(thread, chosen->ns);
         return name_met(w, thread, wait);
     }
+    if (!chosen->one_in)
+        return 0; /* another one stands for it */
     if (stack)
         part.stack = *stack;
     cell = why_cell(w, thread->process, &part);

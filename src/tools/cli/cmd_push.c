@@ -104,8 +104,9 @@ static const struct cli_option option_rows[] = {
                        "is given up", .kind = CLI_NUMBER, AT(room), .min = 1, .max = 4096},
     {0, "min", "US", "read the stacks of waits of US microseconds and longer (default 1000)",
      .kind = CLI_NUMBER, AT(min_us), .min = 1, .max = 60000000},
-    {0, "budget", "PERCENT", "of one processor, for reading stacks (default 5); waits beyond it\n"
-                             "count as [not read]", .kind = CLI_NUMBER, AT(budget), .min = 1, .max = 100},
+    {0, "budget", "PERCENT", "of one processor, for reading stacks (default 5); when little is\n"
+                             "left, fewer short waits are read and stand for the others, and waits\n"
+                             "beyond it count as [not read]", .kind = CLI_NUMBER, AT(budget), .min = 1, .max = 100},
     STAT_TIER_ROW(offsetof(struct options, targets)),
     STAT_VERBOSE_ROW(offsetof(struct options, targets)),
     STAT_MAX_THREADS_ROW(offsetof(struct options, targets)),

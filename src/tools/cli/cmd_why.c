@@ -114,8 +114,9 @@ static const struct cli_option option_rows[] = {
      .kind = CLI_NUMBER, AT(top_stacks), .max = UINT32_MAX},
     {0, "min", "US", "read the stacks of waits of US microseconds and longer (default 1000)",
      .take = cli_take_duration, AT(min_ns), .min = 1000, .max = 60000000000},
-    {0, "budget", "PERCENT", "of one processor, for reading stacks (default 5); waits beyond it\n"
-                             "count as [not read]", .kind = CLI_NUMBER, AT(budget), .min = 1, .max = 100},
+    {0, "budget", "PERCENT", "of one processor, for reading stacks (default 5); when little is\n"
+                             "left, fewer short waits are read and stand for the others, and waits\n"
+                             "beyond it count as [not read]", .kind = CLI_NUMBER, AT(budget), .min = 1, .max = 100},
     {'o', "output", "FILE", "write the report to FILE",
      .kind = CLI_TEXT, AT(targets.output), .what = "the file name is empty"},
     STAT_TIER_ROW(offsetof(struct options, targets)),
@@ -286,6 +287,7 @@ static void do_look(struct run *run, bool last, bool *ret_ended)
         .account = look_account,
         .released = look_released,
         .chosen = look_chosen,
+        .estimates = true,
         .divided = last ? look_divided : NULL,
         .keep_ended = last, /* its edges are taken once */
         .last = last,

@@ -40,6 +40,7 @@ static int look(struct measuring *m, bool last, bool *ret_ended, struct prcb_err
         .account = on_account,
         .released = on_released,
         .chosen = on_chosen,
+        .estimates = true,
         .settled_ns = last ? 0 : SETTLED_NS + 2 * m->how->min_us * 1000,
         .last = last,
         .ctx = m,
