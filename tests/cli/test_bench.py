@@ -213,20 +213,23 @@ class Everybody(Folder):
         bench("-n", "3", "--tier", "perf", "--save", base, "--", "true")
         with open(base) as file:
             good = json.load(file)
-        self.assertEqual((good["format"], good["version"], good["comparison"]), ("prcb-bench", 1, None))
+        self.assertEqual((good["format"], good["format_version"], good["comparison"]), ("prcb-bench", 1, None))
 
         def refused(document, words):
             with open(base, "w") as file:
                 file.write(document if isinstance(document, str) else json.dumps(document))
             self.assertRegex(bench("-n", "2", "--tier", "perf", "--baseline", base, "--", "true", code=1).stderr, words)
 
-        for change in ({"format": "x"}, {"version": 2}, {"sides": []}, {"machine": None},
+        for change in ({"format": "x"}, {"format_version": 2}, {"sides": []}, {"machine": None},
                        {"sides": [{"command": "x", "runs": [{"wall": 1}]}]},
                        {"sides": [{"command": "x", "runs": [{"wall": -1}] * 3}]},
                        {"sides": [{"command": "x", "runs": [{"wall": 1e300}] * 3}]}):
             refused({**good, **change}, "no file that prcb bench --save wrote")
         for text in "", "{", "[]", json.dumps(good)[:200]:
             refused(text, "no file that prcb bench --save wrote")
+        with open(base, "w") as file:
+            json.dump({"version" if name == "format_version" else name: value for name, value in good.items()}, file)
+        bench("-n", "2", "--tier", "perf", "--baseline", base, "--any-machine", "--", "true") # as they once were
         other = {**good, "machine": {**good["machine"], "model": "\x1b[31mAnother"}}
         refused(other, r"another machine \((?!.*\x1b)")
         text = bench("-n", "2", "--tier", "perf", "--baseline", base, "--any-machine", "--", "true").stdout

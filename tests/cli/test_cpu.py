@@ -21,7 +21,7 @@ from cpu_cases import (BPF_REASON, PRCB, SECOND, TIMEOUT, Case, needs_bpf, needs
                        wait_until_asleep)
 from machine import TICK_NS, Machine, State
 
-TOP_KEYS = ["tier", "wall_ns", "processors", "tier_reason", "absent", "programs"]
+TOP_KEYS = ["format", "format_version", "tier", "wall_ns", "processors", "tier_reason", "absent", "programs"]
 KEYS = ["number", "online", "user_ns", "kernel_ns", "dpc_ns", "interrupt_ns", "steal_ns",
         "idle_ns", "interrupts", "dpcs", "switches", "missed_switches", "idle_entries",
         "idle_states", "mhz", "max_mhz", "performance_permille"]

@@ -83,7 +83,7 @@ class Recorded(Case):
         machine = self.machine()
         self.work(machine)
         out = self.look_json(machine, lambda: self.work(machine), "power")
-        self.assertEqual(list(out), ["tier", "tier_reason", "wall_ns", "processors"])
+        self.assertEqual(list(out), ["format", "format_version", "tier", "tier_reason", "wall_ns", "processors"])
         row = out["processors"][0]
         self.assertEqual(list(row), KEYS)
         expected = {"number": 0, "online": True, "parked": False, "idle_ns": 1600000000,
@@ -120,7 +120,7 @@ class Recorded(Case):
                              "--arch", arch, *args)
         self.assertIn(out["source"], ("symbols", "analyst", "inferred"))
         self.assertEqual([key for key in out if key != "note"],
-                         ["struct", "version", "arch", "size", "source", "tier", "tier_reason",
+                         ["format", "format_version", "struct", "version", "arch", "size", "source", "tier", "tier_reason",
                           "wall_ns", "processors"])
         return {row["name"]: row["value"] for row in out["processors"][0]["members"]}
 

@@ -58,7 +58,7 @@ class Printing(unittest.TestCase):
 
     def test_json_has_the_promised_keys(self):
         out = document("PROCESSOR_POWER_STATE", "--version", "Vista SP2", "-j")
-        self.assertEqual(list(out), ["struct", "version", "arch", "size", "source", "members"])
+        self.assertEqual(list(out), ["format", "format_version", "struct", "version", "arch", "size", "source", "members"])
         self.assertEqual(out["size"], 0x118)
         members = {member["name"]: member for member in out["members"]}
         self.assertEqual(members["Flags.Reserved"], {"name": "Flags.Reserved", "offset": 0x4A,

@@ -7,6 +7,21 @@
 
 #include "text.h"
 
+const struct json_format_info json_formats[] = {
+#define DOCUMENT(constant, name, version, command) {"prcb-" name, version},
+#include "documents.def"
+#undef DOCUMENT
+};
+
+json_object *json_doc_new(struct json_doc *b, enum json_format format)
+{
+    json_object *document = json_object_new_object();
+
+    json_doc_put_text(b, document, "format", json_formats[format].name);
+    json_doc_put_number(b, document, "format_version", json_formats[format].version);
+    return document;
+}
+
 void json_doc_put(struct json_doc *b, json_object *object, const char *key, json_object *value)
 {
     if (!value || !object || json_object_object_add(object, key, value)) {

@@ -17,6 +17,23 @@ struct json_doc {
     bool failed; /* memory ran out: the document lacks something */
 };
 
+/* The documents there are. */
+enum json_format {
+#define DOCUMENT(constant, name, version, command) JSON_##constant,
+#include "documents.def"
+#undef DOCUMENT
+    JSON_FORMATS
+};
+struct json_format_info {
+    const char *name;
+    uint64_t version;
+};
+extern const struct json_format_info json_formats[JSON_FORMATS];
+
+/* Returns a new document, which begins with its format and the format's version. NULL: no memory.
+ */
+json_object *json_doc_new(struct json_doc *b, enum json_format format);
+
 void json_doc_put(struct json_doc *b, json_object *object, const char *key, json_object *value);
 void json_doc_put_null(struct json_doc *b, json_object *object, const char *key);
 void json_doc_put_number(struct json_doc *b, json_object *object, const char *key, uint64_t number);

@@ -278,7 +278,7 @@ int neighbours_json(FILE *out, const struct metrics *m, const struct neighbours_
 {
     struct found found = {0};
     struct json_doc doc = {0};
-    json_object *document = json_object_new_object(), *list = json_object_new_array();
+    json_object *document = json_doc_new(&doc, JSON_NEIGHBOURS), *list = json_object_new_array();
     int result = find(m, &found);
 
     json_doc_put_number(&doc, document, "elapsed_ns", view->ns);

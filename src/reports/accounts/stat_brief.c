@@ -168,7 +168,7 @@ static json_object *make_limits(struct json_doc *b, const struct stat_report *re
 static json_object *make_brief(struct json_doc *b, const struct stat_report *report,
                                const struct cost *rows, size_t count, size_t shown)
 {
-    json_object *ret = json_object_new_object(), *causes = json_object_new_array(),
+    json_object *ret = json_doc_new(b, JSON_STAT_BRIEF), *causes = json_object_new_array(),
                 *list = json_object_new_array();
     const struct account_row *total = &report->view->total;
     struct cost costs[PRCB_CAUSE_MAX + 1];

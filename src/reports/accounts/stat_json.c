@@ -253,7 +253,7 @@ static json_object *make_report(struct builder *b)
 {
     const struct stat_report *report = b->report;
     const struct account_view *view = report->view;
-    json_object *object = json_object_new_object(), *rows = json_object_new_array();
+    json_object *object = json_doc_new(&b->json, JSON_STAT), *rows = json_object_new_array();
 
     json_doc_put_text(&b->json, object, "tier", prcb_tier_name(prcb_session_tier(report->session)));
     json_doc_put_text(&b->json, object, "tier_reason", prcb_session_tier_reason(report->session));

@@ -147,7 +147,7 @@ static json_object *make_verdict(struct json_doc *b, const struct verdict *verdi
 static json_object *make_brief(struct json_doc *b, const struct why_output *output,
                                const struct row *rows, size_t count, size_t shown)
 {
-    json_object *ret = json_object_new_object(), *causes = json_object_new_array();
+    json_object *ret = json_doc_new(b, JSON_WHY_BRIEF), *causes = json_object_new_array();
     uint64_t wait_ns = 0, known_ns = 0;
 
     for (size_t i = 0; i < output->report->count; i++) {

@@ -190,8 +190,8 @@ static json_object *make_thread(struct json_doc *b, const struct chain_thread *t
 
 int why_write_chain_json(FILE *out, const struct chain *chain, const struct objects *objects)
 {
-    json_object *document = json_object_new_object(), *threads = json_object_new_array();
     struct json_doc b = {0};
+    json_object *document = json_doc_new(&b, JSON_CHAIN), *threads = json_object_new_array();
 
     json_doc_put_number(&b, document, "deadlocks", chain->loops);
     json_doc_put_bool(&b, document, "mutexes_known", !chain->no_mutexes);

@@ -207,7 +207,7 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
 int why_write_json(FILE *out, const struct why_output *output)
 {
     struct json_doc b = {0};
-    json_object *document = json_object_new_object(), *processes = json_object_new_array(),
+    json_object *document = json_doc_new(&b, JSON_WHY), *processes = json_object_new_array(),
                 *reader = json_object_new_object();
 
     json_doc_put_text(&b, document, "tier", prcb_tier_name(prcb_session_tier(output->session)));

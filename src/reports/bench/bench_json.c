@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The document of a benchmark: {"format": "prcb-bench", "version": 1, ...}. Runs are kept whole, so
- * that a later comparison has what this one had.
+ * The document of a benchmark: {"format": "prcb-bench", "format_version": 1, ...}. Runs are kept
+ * whole, so that a later comparison has what this one had.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,10 +14,8 @@
 #include "json_doc.h"
 #include "read_file.h"
 
-#define FORMAT_NAME    "prcb-bench"
-#define FORMAT_VERSION 1
-#define FILE_MAX       (64u << 20)
-#define VALUE_MAX      1e18 /* ns: 30 years */
+#define FILE_MAX  (64u << 20)
+#define VALUE_MAX 1e18 /* ns: 30 years */
 
 /* ---- writing -------------------------------------------------------------------- */
 
@@ -117,13 +115,11 @@ static json_object *comparison_of(struct json_doc *b, const struct bench_report 
 int bench_write_json(const struct bench_report *report, FILE *out)
 {
     struct json_doc b = {0};
-    json_object *document = json_object_new_object(), *machine = json_object_new_object();
+    json_object *document = json_doc_new(&b, JSON_BENCH), *machine = json_object_new_object();
     json_object *conditions = json_object_new_array();
     char *sentence = bench_sentence(report);
 
-    b.failed = !sentence;
-    json_doc_put_text(&b, document, "format", FORMAT_NAME);
-    json_doc_put_number(&b, document, "version", FORMAT_VERSION);
+    b.failed |= !sentence;
     json_doc_put_text(&b, document, "sentence", sentence);
     free(sentence);
     json_doc_put_text(&b, machine, "model", report->machine->model);
@@ -209,14 +205,17 @@ static int take_document(json_object *document, struct bench_side *ret,
                          struct bench_machine *ret_machine)
 {
     json_object *format = member(document, "format", json_type_string);
-    json_object *version = member(document, "version", json_type_int);
+    json_object *version = member(document, "format_version", json_type_int);
+    /* Files had "version" alone, before other documents had a format. */
+    json_object *older = member(document, "version", json_type_int);
     json_object *machine = member(document, "machine", json_type_object);
     json_object *sides = member(document, "sides", json_type_array);
     json_object *processors = member(machine, "processors", json_type_int);
 
-    if (!format || strcmp(json_object_get_string(format), FORMAT_NAME) || !version ||
-        json_object_get_int64(version) != FORMAT_VERSION || !machine || !sides || !processors ||
-        !json_object_array_length(sides))
+    version = version ? version : older;
+    if (!format || strcmp(json_object_get_string(format), json_formats[JSON_BENCH].name) ||
+        !version || json_object_get_uint64(version) != json_formats[JSON_BENCH].version ||
+        !machine || !sides || !processors || !json_object_array_length(sides))
         return -EINVAL;
     take_text(machine, "model", ret_machine->model, sizeof(ret_machine->model));
     take_text(machine, "kernel", ret_machine->kernel, sizeof(ret_machine->kernel));

@@ -153,8 +153,8 @@ static json_object *make_programs(struct json_doc *b, const struct prcb_processo
 int cpu_json_write(FILE *out, const struct cpu_report *report)
 {
     const struct cpu_samples *samples = report->samples;
-    json_object *top = json_object_new_object(), *processors = json_object_new_array();
     struct json_doc b = {0};
+    json_object *top = json_doc_new(&b, JSON_CPU), *processors = json_object_new_array();
 
     json_doc_put_text(&b, top, "tier", prcb_tier_name(cpu_report_tier(report)));
     json_doc_put_number(&b, top, "wall_ns", cpu_samples_wall(samples, report->since));

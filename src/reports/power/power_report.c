@@ -232,8 +232,8 @@ static void put_layout(struct json_doc *b, json_object *top, const struct prcb_l
 
 int power_json_write(FILE *out, const struct cpu_samples *samples, const struct prcb_layout *layout)
 {
-    json_object *top = json_object_new_object(), *processors = json_object_new_array();
     struct json_doc b = {0};
+    json_object *top = json_doc_new(&b, JSON_POWER), *processors = json_object_new_array();
 
     if (layout)
         put_layout(&b, top, layout);

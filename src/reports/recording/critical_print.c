@@ -280,8 +280,8 @@ static json_object *step_json(struct json_doc *b, const struct critical *c,
 int critical_print_json(const struct critical *c, FILE *out)
 {
     const struct recorded_thread *thread = &c->recording->threads[c->thread];
-    json_object *top = json_object_new_object(), *steps = json_object_new_array();
     struct json_doc b = {0};
+    json_object *top = json_doc_new(&b, JSON_CRITICAL), *steps = json_object_new_array();
 
     json_doc_put(&b, top, "pid", json_object_new_int64(thread->pid));
     json_doc_put(&b, top, "tid", json_object_new_int64(thread->tid));

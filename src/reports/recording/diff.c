@@ -375,7 +375,7 @@ static void put_json_row(const struct diff *diff, const struct diff_row *row, bo
 int diff_print_json(const struct diff *diff, size_t top, FILE *out)
 {
     struct json_doc doc = {0};
-    struct json j = {&doc, json_object_new_object(), NULL};
+    struct json j = {&doc, json_doc_new(&doc, JSON_DIFF), NULL};
 
     json_doc_put_number(&doc, j.top, "a_span_ns", diff->span_ns[0]);
     json_doc_put_number(&doc, j.top, "b_span_ns", diff->span_ns[1]);

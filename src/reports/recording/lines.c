@@ -278,8 +278,8 @@ void lines_print_csv(const struct lines *lines, size_t top, const char *separato
 
 int lines_print_json(const struct lines *lines, size_t top, FILE *out)
 {
-    json_object *document = json_object_new_object(), *array = json_object_new_array();
     struct json_doc doc = {0};
+    json_object *document = json_doc_new(&doc, JSON_LINES), *array = json_object_new_array();
 
     json_doc_put_text(&doc, document, "unit", lines->weight_is_ns ? "ns" : "events");
     json_doc_put_number(&doc, document, "samples", lines->samples);

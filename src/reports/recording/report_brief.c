@@ -200,7 +200,7 @@ static size_t left(size_t count, size_t shown)
 
 static json_object *make_brief(struct json_doc *b, const struct report *report, size_t shown)
 {
-    json_object *ret = json_object_new_object();
+    json_object *ret = json_doc_new(b, JSON_REPORT_BRIEF);
     char *source = recording_fact(report->recording, "switch_source");
 
     put_cut(b, ret, "tier", source, NAME_MOST);

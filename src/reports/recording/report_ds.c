@@ -10,6 +10,7 @@
 #include <prcb/pebs.h>
 
 #include "csv.h"
+#include "json_doc.h"
 #include "json_stream.h"
 
 /* The members that are one number each, in the order of printing. */
@@ -303,6 +304,8 @@ static int print_all(struct printing *printing, const char *bytes, size_t length
 
     if (is_json) {
         json_stream_open(json, NULL, '{');
+        json_stream_text(json, "format", json_formats[JSON_DS].name);
+        json_stream_number(json, "format_version", json_formats[JSON_DS].version);
         json_stream_open(json, "records", '[');
     }
     if (printing->how->bts)

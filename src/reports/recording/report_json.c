@@ -211,8 +211,8 @@ static json_object *gaps(struct json_doc *b, const struct report *report)
 
 int report_print_json(const struct report *report, const struct report_style *style, FILE *out)
 {
-    json_object *top = json_object_new_object();
     struct json_doc doc = {0}, *b = &doc;
+    json_object *top = json_doc_new(b, JSON_REPORT);
     struct facts facts = {b, json_object_new_object()};
 
     recording_query(report->recording, "SELECT name, value FROM facts ORDER BY name", add_fact,

@@ -163,8 +163,8 @@ static json_object *json_row(struct json_doc *doc, const struct doctor_check *ch
 
 static int print_json(FILE *out, const char *root, const struct outcome *outcome)
 {
-    json_object *top = json_object_new_object(), *rows = json_object_new_array();
     struct json_doc doc = {0};
+    json_object *top = json_doc_new(&doc, JSON_DOCTOR), *rows = json_object_new_array();
     struct utsname kernel;
 
     uname(&kernel);

@@ -109,7 +109,7 @@ static json_object *versions_json(struct json_doc *b)
 static int list_json(FILE *out, struct prcb_error *err)
 {
     struct json_doc b = {0};
-    json_object *root = json_object_new_object(), *structures = json_object_new_array();
+    json_object *root = json_doc_new(&b, JSON_LAYOUTS), *structures = json_object_new_array();
     const char *name;
 
     for (unsigned int i = 0; (name = prcb_layout_structure_at(i)); i++)

@@ -152,8 +152,8 @@ static int show_pfm(const char *name, const char *words, void *ctx)
 
 static int print_json(const struct cli_command *self, struct listing *listing, bool pfm)
 {
-    struct json_object *top = json_object_new_object();
     struct json_doc *doc = &listing->doc;
+    json_object *top = json_doc_new(doc, JSON_LIST);
 
     listing->events = json_object_new_array();
     listing->sources = json_object_new_array();

@@ -244,9 +244,9 @@ static int each_entry(const struct layout_symbols *symbols, const struct layout_
 int layout_symbols_list(const struct layout_symbols *symbols, const struct layout_request *r,
                         FILE *out, struct prcb_error *err)
 {
-    json_object *root = r->json ? json_object_new_object() : NULL;
-    json_object *array = r->json ? json_object_new_array() : NULL;
     struct json_doc b = {0};
+    json_object *root = r->json ? json_doc_new(&b, JSON_LAYOUT_SYMBOLS) : NULL;
+    json_object *array = r->json ? json_object_new_array() : NULL;
     char guid[40], *path = NULL;
     int code = check_power(symbols->table, err);
 

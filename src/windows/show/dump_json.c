@@ -11,6 +11,7 @@
 
 #include <prcb/prcb.h>
 
+#include "json_doc.h"
 #include "json_stream.h"
 
 static void put_known(struct json_stream *w, const char *name, uint64_t value)
@@ -405,12 +406,19 @@ static const char *source_name(uint8_t source)
     return names[source];
 }
 
-static void put_info(struct json_stream *w, const struct prcb_dump *d, const char *path)
+static void begin(struct json_stream *w, const char *path)
+{
+    json_stream_open(w, NULL, '{');
+    json_stream_text(w, "format", json_formats[JSON_DUMP].name);
+    json_stream_number(w, "format_version", json_formats[JSON_DUMP].version);
+    json_stream_text(w, "file", path);
+}
+
+static void put_info(struct json_stream *w, const struct prcb_dump *d)
 {
     const struct prcb_dump_info *info = prcb_dump_info(d);
     char time[40] = "";
 
-    json_stream_text(w, "file", path);
     json_stream_text(w, "container", info->container);
     json_stream_text(w, "machine", info->machine);
     json_stream_number(w, "build", info->build);
@@ -440,8 +448,8 @@ int dump_json(const struct prcb_dump *d, const char *path, const struct dump_sho
     const char *note;
     int code = 0;
 
-    json_stream_open(&w, NULL, '{');
-    put_info(&w, d, path);
+    begin(&w, path);
+    put_info(&w, d);
     if (!show->brief)
         code = put_processors(&w, d, show, err);
     if (show->modules)
@@ -461,8 +469,7 @@ void dump_json_error(const char *path, const struct prcb_error *error, FILE *out
 {
     struct json_stream w = {.out = out};
 
-    json_stream_open(&w, NULL, '{');
-    json_stream_text(&w, "file", path);
+    begin(&w, path);
     json_stream_text(&w, "error", error->text);
     json_stream_close(&w, '}');
     putc('\n', out);

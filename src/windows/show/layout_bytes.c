@@ -112,7 +112,7 @@ static json_object *members_json(const struct decoder *d, const struct prcb_layo
 
 static int print_json(const struct decoder *d, struct prcb_error *err)
 {
-    json_object *o = json_object_new_object();
+    json_object *o = json_doc_new(d->b, JSON_LAYOUT_BYTES);
     struct prcb_layout_version v = {.size = sizeof(v)};
 
     prcb_layout_version(d->l, &v);

@@ -219,7 +219,7 @@ static int diff_json(const struct prcb_layout *from, const struct prcb_layout *t
 {
     struct json_doc b = {0};
     struct changes changes = {&b, json_object_new_array()};
-    json_object *o = json_object_new_object();
+    json_object *o = json_doc_new(&b, JSON_LAYOUT_DIFF);
 
     each_change(&(struct pair){from, to, "", 0, 0, add_change, &changes});
     json_doc_put_text(&b, o, "struct", prcb_layout_name(to));

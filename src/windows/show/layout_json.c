@@ -43,7 +43,7 @@ static json_object *member_json(struct json_doc *b, const struct prcb_layout_fie
 static json_object *layout_object(struct json_doc *b, const struct prcb_layout *l,
                                   const char *version)
 {
-    json_object *o = json_object_new_object();
+    json_object *o = json_doc_new(b, JSON_LAYOUT);
     json_object *members = json_object_new_array();
     bool was_read = strcmp(prcb_layout_source(l), "inferred");
     size_t count;
