@@ -183,7 +183,7 @@ class Served(unittest.TestCase):
         children = f"/proc/{self.client.server.pid}/task/{self.client.server.pid}/children"
         until(lambda: first_line(children))
         child = first_line(children).split()[0]
-        self.assertIn("stat", first_line(f"/proc/{child}/cmdline"))
+        until(lambda: "stat" in first_line(f"/proc/{child}/cmdline"))
         self.client.server.kill()
         self.client.server.wait()
         until(lambda: "stat" not in first_line(f"/proc/{child}/cmdline"))
