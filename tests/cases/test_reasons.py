@@ -62,12 +62,12 @@ class Reasons(House):
 
     @on_tiers("bpf")
     def test_no_room_and_not_read(self, tier):
-        """Of sixty threads that sleep for moments at the same time more waits are chosen than there are buffers for,
-        and more end than 1 % of a processor reads; of one alone all are read."""
+        """Of sixty threads that sleep for moments at the same time more waits are chosen than there are buffers for;
+        of one alone all are read. Whether 1 % of a processor reads what there is room for depends on the machine."""
         _, (pid,) = self.start("reasons", "many")
         report = self.document(tier, "why", "-p", pid, "--for", 0.4, "--budget", 1, "--no-whom", "--no-objects")
         sums = reasons(report["processes"][0])
-        self.assertLess({"[no room]", "[not read]"}, set(sums), sums)
+        self.assertIn("[no room]", sums)
         self.assertLessEqual(set(sums), {"[no room]", "[not read]", "[too short]", None}, sums)
         sums, process = self.of(tier, pid, "--budget", 90)  # its first thread, which waits for a signal
         self.assertEqual(set(sums), {None}, process)

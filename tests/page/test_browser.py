@@ -292,7 +292,7 @@ class Selection(Browser):
         self.assertEqual(self.shown(), {1000 + t: row for t, row in self.made.sums(int(start), int(end)).items()})
 
     def test_only_a_thread(self):
-        self.open("#view=threads")
+        self.open("#view=threads&source=running")
         self.run_script("document.querySelector('#thread-table button.open').click()")
         name = self.rows("#thread-table")[0][2]
         self.run_script("[...document.querySelectorAll('tr.detail button')].find(b => b.textContent.startsWith('Show only')).click()")

@@ -425,10 +425,11 @@ static const struct why_path *longest_path(const struct making *m, uint64_t *ret
 }
 
 /* Whether others have said what the path says: a deadlock, or that nothing waits; of the largest
- * wait who holds it, or that it is the same wait. */
+ * wait who holds it, which child it is for, or that it is the same wait. */
 static bool says_path(const struct making *m, const struct why_path *path)
 {
     static const char *const says[] = {"deadlock", "held", "idle"};
+    const struct object *object;
 
     for (size_t i = 0; i < sizeof(says) / sizeof(*says) && m->verdict->count; i++) {
         if (!strcmp(m->verdict->lines[0].rule, says[i]))
@@ -439,8 +440,10 @@ static bool says_path(const struct making *m, const struct why_path *path)
 
         if (is_told(m, group))
             continue;
+        object = verdict_object_of(m, group->most->wait.object);
         return !group->ready &&
-               (verdict_has_holder(group->process, group->most) ||
+               ((object && object->kind == OBJECT_PROCESS) ||
+                verdict_has_holder(group->process, group->most) ||
                 (path->state == WHY_WAITS && group->cause == path->part.cause &&
                  group->process->pid == path->pid && group->most->stack.id == path->part.stack.id));
     }
