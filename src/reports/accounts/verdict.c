@@ -440,12 +440,13 @@ static bool says_path(const struct making *m, const struct why_path *path)
 
         if (is_told(m, group))
             continue;
+        if (group->ready)
+            return false;
         object = verdict_object_of(m, group->most->wait.object);
-        return !group->ready &&
-               ((object && object->kind == OBJECT_PROCESS) ||
-                verdict_has_holder(group->process, group->most) ||
-                (path->state == WHY_WAITS && group->cause == path->part.cause &&
-                 group->process->pid == path->pid && group->most->stack.id == path->part.stack.id));
+        return (object && object->kind == OBJECT_PROCESS) ||
+               verdict_has_holder(group->process, group->most) ||
+               (path->state == WHY_WAITS && group->cause == path->part.cause &&
+                group->process->pid == path->pid && group->most->stack.id == path->part.stack.id);
     }
     return false;
 }
