@@ -5,6 +5,7 @@
 Witness: the numbers that the kernel gave (Tgid in /proc, Popen)."""
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -69,7 +70,7 @@ class Targets(House):
         for words in (name + "x",), (name + "x", "--for", "1"), ("0",):
             result = self.ask_word(*words)
             self.assertEqual(result.returncode, 2, result.stderr)
-            self.assertIn(f"no process is called '{words[0]}'; to start it as a command: prcb why -- {words[0]}", result.stderr)
+            self.assertIn(f"no process, unit or container is called '{words[0]}'; to start it as a command: prcb why -- {words[0]}", result.stderr)
         self.assertEqual(self.ask_word(name, "--for", "1", "more").returncode, 2)
         self.assertEqual(self.ask_word("--unit", name).returncode, 1)
 
@@ -88,7 +89,7 @@ class Targets(House):
             with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write(str(slept.pid))
             name = os.path.basename(group)
-            for words in ("/" + name,), (group,), ("--unit", name), ("--unit", name[:-len(".service")]), ("--cgroup", group):
+            for words in ("/" + name,), (group,), (name,), ("--unit", name), ("--unit", name[:-len(".service")]), ("--cgroup", group):
                 result = self.ask_word(*words, "--for", "0.1")
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual([row["pid"] for row in json.loads(result.stdout)["processes"]], [slept.pid])
@@ -96,6 +97,69 @@ class Targets(House):
             slept.kill()
             slept.wait()
             os.rmdir(group)
+
+    def test_what_nothing_is_called(self):
+        for words, said in ((("--unit", "nope"), "--unit 'nope': no unit of this name runs"),
+                            (("--container", "nope"), "--container 'nope': no container runs that has this name, or an id that begins so"),
+                            (("--pod", "nope/x"), "--pod 'nope/x': no pod runs that has this name, or this uid"),
+                            (("--cgroup", "/nope"), "cgroup /nope: No such file or directory"),
+                            (("/nope",), "there is no cgroup and no program '/nope'")):
+            result = self.ask_word(*words, "--for", "0.1")
+            self.assertIn(result.returncode, (1, 2))
+            self.assertIn(said, result.stderr)
+            self.assertEqual(result.stdout, "")
+
+    @unittest.skipUnless(ROOT, "needs root, to make cgroups and mounts")
+    def test_containers_and_pods(self):
+        """Cgroups as Docker, Podman and Kubernetes make them, and the files in which these programs keep their names."""
+        mount = mount_of("cgroup2") or mount_of("pids")
+        if not mount:
+            self.skipTest("no cgroups are mounted")
+        ids = [f"{os.getpid():08x}" + str(n) * 56 for n in range(4)]
+        pod = f"{os.getpid():08x}-31a4-4d2f-9c1e-0a1b2c3d4e5f"
+        top = f"prcb{os.getpid()}.slice"
+        pod_folder = f"{top}/kubepods-burstable-pod{pod.replace('-', '_')}.slice"
+        groups = [f"{top}/docker-{ids[0]}.scope", f"{top}/libpod-{ids[1]}.scope", f"{pod_folder}/cri-containerd-{ids[2]}.scope"]
+        files = {f"/var/lib/docker/containers/{ids[0]}/config.v2.json": json.dumps({"Name": "/case-web"}),
+                 f"/var/lib/docker/containers/{ids[3]}/config.v2.json": json.dumps({"Name": "/case-off"}),
+                 "/var/lib/containers/storage/overlay-containers/containers.json":
+                     json.dumps([{"id": ids[1], "names": ["case-db"]}]),
+                 f"/var/log/containers/shop-1_case_api-{ids[2]}.log": "",
+                 f"/var/log/pods/case_shop-1_{pod}/log": ""}
+        made = "".join(f"mkdir -p {os.path.dirname(path)}; echo {shlex.quote(text)} >{path}; " for path, text in files.items())
+
+        def ask(*words):
+            return subprocess.run(["unshare", "-m", "sh", "-c", f'mount -t tmpfs none /var/lib && mount -t tmpfs none /var/log && {made} exec "$@"',
+                                   "sh", PRCB, "why", "-j", "--for", "0.1", *words], capture_output=True, text=True, timeout=60, check=False)
+        if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/var/log"], capture_output=True, check=False).returncode:
+            self.skipTest("no mount namespace can be made here")
+        slept = {}
+        try:
+            for group in groups:
+                os.makedirs(os.path.join(mount, group))
+                slept[group] = subprocess.Popen(["sleep", "60"])
+                with open(os.path.join(mount, group, "cgroup.procs"), "w", encoding="ascii") as file:
+                    file.write(str(slept[group].pid))
+            for words, group in ((("--container", "case-web"), 0), (("case-web",), 0), (("--container", ids[0][:12]), 0), (("--container", "case-db"), 1),
+                                 (("--container", "api"), 2), (("--pod", "shop-1"), 2), (("--pod", "case/shop-1"), 2), (("--pod", pod), 2),
+                                 (("/" + groups[2],), 2)):
+                with self.subTest(words):
+                    result = ask(*words)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertEqual([row["pid"] for row in json.loads(result.stdout)["processes"]], [slept[groups[group]].pid])
+            result = ask("--container", "case-off")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(f"it does not run, or has no cgroup of its own: there is none for {ids[3][:12]}", result.stderr)
+            result = ask("--container", f"{os.getpid():08x}")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("the ids of 3 containers begin so", result.stderr)
+        finally:
+            for process in slept.values():
+                process.kill()
+                process.wait()
+            for group in [*groups, pod_folder, top]:
+                if os.path.isdir(os.path.join(mount, group)):
+                    os.rmdir(os.path.join(mount, group))
 
     @unittest.skipUnless(ROOT, "needs root, for eBPF")
     def test_what_stays_running(self):

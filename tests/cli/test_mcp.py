@@ -124,7 +124,7 @@ class Served(unittest.TestCase):
             with self.subTest(name=name, arguments=arguments):
                 self.assertEqual(self.client.ask("tools/call", name=name, arguments=arguments)["error"]["code"], -32602)
         text, failed = self.client.text("why", name="touch; " + "no such program", seconds=1)
-        self.assertTrue(failed and "no process is called" in text, text)
+        self.assertTrue(failed and "no process, unit or container is called" in text, text)
         self.assertFalse(os.path.exists(marker))
 
     def test_what_is_no_request(self):

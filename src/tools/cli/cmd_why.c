@@ -166,13 +166,16 @@ static int take_word(struct cli_parser *parser, struct options *options, int *re
                                       parser->argv[parser->index]);
         return -1;
     }
-    if (named == NAMED_NOTHING && (!alone || strchr(*words, '/')))
+    if (named == NAMED_NOTHING &&
+        (!alone || (strchr(*words, '/') && (**words != '/' || !access(*words, X_OK)))))
         return CLI_OK;
     *ret_status =
-        named == NAMED_FAILED
-            ? CLI_FAILED
+        named == NAMED_FAILED ? CLI_FAILED
+        : **words == '/'
+            ? cli_usage_error(parser->command, "there is no cgroup and no program '%s'", *words)
             : cli_usage_error(parser->command,
-                              "no process is called '%s'; to start it as a command: prcb why -- %s",
+                              "no process, unit or container is called '%s'; to start it as a "
+                              "command: prcb why -- %s",
                               *words, *words);
     return -1;
 }

@@ -21,17 +21,38 @@ static int add_found(const struct cli_command *command, struct stat_options *opt
     return CLI_OK;
 }
 
+/* Says that no cgroup is called so. id: the one that files of root's have for the name; NULL: none
+ */
+static int not_found(const struct cli_parser *parser, enum cgroup_wanted wanted, const char *id)
+{
+    const char *option = parser->option->name, *name = parser->value;
+
+    if (wanted == CGROUP_BY_UNIT)
+        return cli_error(parser->command,
+                         "--%s '%s': no unit of this name runs: no cgroup is called so, with "
+                         ".service or without",
+                         option, name);
+    if (id)
+        return cli_error(parser->command,
+                         "--%s '%s': it does not run, or has no cgroup of its own: there is none "
+                         "for %.12s",
+                         option, name, id);
+    return cli_error(parser->command, "--%s '%s': no %s runs that has this name, or %s%s", option,
+                     name, option, wanted == CGROUP_BY_POD ? "this uid" : "an id that begins so",
+                     geteuid() ? "; names are in files of root's, so give the id" : "");
+}
+
+/* id: what the name was found to mean; NULL: the name is asked for itself. */
 static int add_wanted(struct cli_parser *parser, struct stat_options *options,
-                      enum cgroup_wanted wanted, const char *name)
+                      enum cgroup_wanted wanted, const char *id)
 {
     size_t before = options->found.count;
-    int result = cgroup_find(MOUNTS, wanted, name, &options->found);
+    int result = cgroup_find(MOUNTS, wanted, id ? id : parser->value, &options->found);
 
     if (result == -ENOENT)
-        return cli_error(parser->command, "--%s %s: no cgroup of it was found",
-                         parser->option->name, parser->value);
+        return not_found(parser, wanted, id);
     if (result)
-        return cli_error(parser->command, "--%s %s: %s", parser->option->name, parser->value,
+        return cli_error(parser->command, "--%s '%s': %s", parser->option->name, parser->value,
                          strerror(-result));
     if (wanted == CGROUP_BY_CONTAINER && options->found.count > before + 1)
         return cli_usage_error(parser->command,
@@ -42,7 +63,7 @@ static int add_wanted(struct cli_parser *parser, struct stat_options *options,
 
 int stat_options_take_unit(struct cli_parser *parser, void *target)
 {
-    return add_wanted(parser, target, CGROUP_BY_UNIT, parser->value);
+    return add_wanted(parser, target, CGROUP_BY_UNIT, NULL);
 }
 
 int stat_options_take_container(struct cli_parser *parser, void *target)
@@ -50,7 +71,7 @@ int stat_options_take_container(struct cli_parser *parser, void *target)
     char id[65];
     bool named = container_id_by_name("", parser->value, id);
 
-    return add_wanted(parser, target, CGROUP_BY_CONTAINER, named ? id : parser->value);
+    return add_wanted(parser, target, CGROUP_BY_CONTAINER, named ? id : NULL);
 }
 
 int stat_options_take_pod(struct cli_parser *parser, void *target)
@@ -58,7 +79,17 @@ int stat_options_take_pod(struct cli_parser *parser, void *target)
     char uid[37];
     bool named = pod_uid_by_name("", parser->value, uid);
 
-    return add_wanted(parser, target, CGROUP_BY_POD, named ? uid : parser->value);
+    return add_wanted(parser, target, CGROUP_BY_POD, named ? uid : NULL);
+}
+
+static enum named_word take_found(const struct cli_command *command, const char *word, int result,
+                                  size_t before, struct stat_options *options)
+{
+    if (result == -ENOENT)
+        return NAMED_NOTHING;
+    if (result)
+        return cli_error(command, "'%s': %s", word, strerror(-result)), NAMED_FAILED;
+    return add_found(command, options, before) == CLI_OK ? NAMED_TARGET : NAMED_FAILED;
 }
 
 static enum named_word add_cgroup(const struct cli_command *command, const char *path,
@@ -71,11 +102,20 @@ static enum named_word add_cgroup(const struct cli_command *command, const char 
     snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
     result = access(procs, F_OK) ? cgroup_find(MOUNTS, CGROUP_BY_PATH, path, &options->found)
                                  : cgroup_list_add(&options->found, path);
-    if (result == -ENOENT)
-        return NAMED_NOTHING;
-    if (result)
-        return cli_error(command, "%s: %s", path, strerror(-result)), NAMED_FAILED;
-    return add_found(command, options, before) == CLI_OK ? NAMED_TARGET : NAMED_FAILED;
+    return take_found(command, path, result, before, options);
+}
+
+/* A unit, or else a container, that has the whole name. */
+static enum named_word add_unit(const struct cli_command *command, const char *name,
+                                struct stat_options *options)
+{
+    size_t before = options->found.count;
+    int result = cgroup_find(MOUNTS, CGROUP_BY_UNIT, name, &options->found);
+    char id[65];
+
+    if (result == -ENOENT && container_id_by_name("", name, id))
+        result = cgroup_find(MOUNTS, CGROUP_BY_CONTAINER, id, &options->found);
+    return take_found(command, name, result, before, options);
 }
 
 enum named_word named_target_add(const struct cli_command *command, const char *word,
@@ -91,5 +131,5 @@ enum named_word named_target_add(const struct cli_command *command, const char *
         return cli_error(command, "out of memory"), NAMED_FAILED;
     if (found < 0 && found != -EINVAL)
         return cli_error(command, "'%s': %s", word, err.text), NAMED_FAILED;
-    return found > 0 ? NAMED_TARGET : NAMED_NOTHING;
+    return found > 0 ? NAMED_TARGET : add_unit(command, word, options);
 }

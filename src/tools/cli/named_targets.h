@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Targets as people call them: the options --unit, --container and --pod, and a word that is a
- * process's number or name, or a cgroup.
+ * process's number or name, a cgroup, a unit or a container.
  */
 #ifndef PRCB_CLI_NAMED_TARGETS_H
 #define PRCB_CLI_NAMED_TARGETS_H
@@ -13,7 +13,8 @@ enum named_word {
     NAMED_TARGET,  /* it was added to the targets */
     NAMED_FAILED,  /* the error was printed */
 };
-/* Adds what a word names: a process's number, the path of a cgroup, processes' name. */
+/* Adds what a word names: a process's number, the path of a cgroup, processes' name, or else a
+ * unit's or a container's. */
 enum named_word named_target_add(const struct cli_command *command, const char *word,
                                  struct stat_options *options);
 
