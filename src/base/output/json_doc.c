@@ -126,3 +126,16 @@ int json_doc_write_pretty(struct json_doc *b, json_object *document, FILE *out)
 {
     return write_as(b, document, JSON_C_TO_STRING_PRETTY, out);
 }
+
+int json_doc_write_brief(json_doc_make *make, const void *of, size_t rows_most, FILE *out)
+{
+    for (size_t rows = rows_most;; rows--) {
+        struct json_doc b = {0};
+        json_object *document = make(&b, of, rows);
+        const char *text = json_object_to_json_string_ext(document, JSON_C_TO_STRING_PLAIN);
+
+        if (!rows || (text && strlen(text) < JSON_BRIEF_BYTES))
+            return json_doc_write(&b, document, out);
+        json_object_put(document);
+    }
+}

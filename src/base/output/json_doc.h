@@ -59,4 +59,13 @@ int json_doc_write(struct json_doc *b, json_object *document, FILE *out);
 /* Does the same over several lines, as people read it. */
 int json_doc_write_pretty(struct json_doc *b, json_object *document, FILE *out);
 
+#define JSON_BRIEF_BYTES 8192 /* of a brief document, with the line's end */
+
+/* Makes a brief document of what is given, with as many rows of each list. */
+typedef json_object *json_doc_make(struct json_doc *b, const void *of, size_t rows);
+
+/* Writes a document of at most JSON_BRIEF_BYTES as one line: with rows_most rows, or with as many
+ * fewer as it takes. As json_doc_write. */
+int json_doc_write_brief(json_doc_make *make, const void *of, size_t rows_most, FILE *out);
+
 #endif

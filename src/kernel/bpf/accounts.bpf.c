@@ -209,8 +209,7 @@ static long leave(__u32 i, struct switching *s)
         tag->object_noted = false;
         if (s->cause == PRCB_CAUSE_THROTTLED)
             begin_throttled(&tag->away, prev, queue_clock(prev, s->now));
-        if (s->state != TASK_RUNNING_ && task_delayed(prev))
-            begin_queued(&tag->away, prev);
+        begin_queued(&tag->away, prev, s->state);
     }
     tell_clock(profile, account->stamp, s->now);
     edges = wants_edges(profile) ? edges_of(profile) : NULL;

@@ -105,9 +105,12 @@ static __always_inline __u64 throttled_since(const struct away *away, struct tas
 
 /* From 6.12 on a task that falls asleep may stay queued (task_delayed). When such a one is moved
  * the kernel begins to count run_delay, as if it had been woken, and goes on until the task gets a
- * processor: for what is left of its sleep too. This is called at the switch out of such a one. */
-static __always_inline void begin_queued(struct away *away, struct task_struct *task)
+ * processor: for what is left of its sleep too. Called at each switch out: notes a task that sleeps
+ * so. */
+static __always_inline void begin_queued(struct away *away, struct task_struct *task, __u32 state)
 {
+    if (state == TASK_RUNNING_ || !task_delayed(task))
+        return;
     away->marks |= AWAY_QUEUED;
     away->awake = AWAKE_UNKNOWN;
     away->moves = task_migrations(task);

@@ -592,8 +592,7 @@ static __always_inline void note_leave(struct thread *thread, struct task_struct
     thread->away.marks = 0;
     if (cause == PRCB_CAUSE_THROTTLED)
         begin_throttled(&thread->away, old, queue_clock(old, now));
-    if (state != TASK_RUNNING_ && task_delayed(old))
-        begin_queued(&thread->away, old);
+    begin_queued(&thread->away, old, state);
 }
 
 /* Finds how long the thread that comes was ready, of the time that it was off; false: that is

@@ -82,8 +82,8 @@ struct rings {
     const char *event; /* borrowed */
     bool user_only;
     struct ring *rings;
-    size_t count;
-    int *fds; /* of all events */
+    size_t count, ring_bytes; /* at most, of each */
+    int *fds;                 /* of all events */
     size_t fd_count;
     uint8_t *store;
     size_t used, room;
@@ -143,6 +143,20 @@ static void set_attr(struct perf_event_attr *attr, const struct prcb_counter_eve
     }
 }
 
+static size_t most_bytes(const struct rings *rings)
+{
+    size_t bytes = rings->attr.sample_stack_user ? COPY_BYTES_MAX : RING_BYTES_MAX;
+    struct rlimit locked;
+
+    while (bytes > RING_BYTES_MAX && bytes * rings->count > COPY_BYTES_ALL)
+        bytes /= 2;
+    /* The first ones must not take what an ordinary user may lock for all. */
+    while (geteuid() && bytes > RING_BYTES_MIN && !getrlimit(RLIMIT_MEMLOCK, &locked) &&
+           bytes * rings->count > locked.rlim_cur)
+        bytes /= 2;
+    return bytes;
+}
+
 int rings_open(const struct rings_options *options, struct rings **ret, struct prcb_error *err)
 {
     struct prcb_counter_event event = {0};
@@ -166,6 +180,7 @@ int rings_open(const struct rings_options *options, struct rings **ret, struct p
         rings->rings[i].fd = -1;
     }
     set_attr(&rings->attr, &event, options);
+    rings->ring_bytes = most_bytes(rings);
     *ret = rings;
     return 0;
 }
@@ -250,25 +265,11 @@ static int open_error(const struct rings *rings, int error, struct prcb_error *e
     }
 }
 
-static size_t most_bytes(const struct rings *rings)
-{
-    size_t bytes = rings->attr.sample_stack_user ? COPY_BYTES_MAX : RING_BYTES_MAX;
-    struct rlimit locked;
-
-    while (bytes > RING_BYTES_MAX && bytes * rings->count > COPY_BYTES_ALL)
-        bytes /= 2;
-    /* The first ones must not take what an ordinary user may lock for all. */
-    while (geteuid() && bytes > RING_BYTES_MIN && !getrlimit(RLIMIT_MEMLOCK, &locked) &&
-           bytes * rings->count > locked.rlim_cur)
-        bytes /= 2;
-    return bytes;
-}
-
 static int map_ring(const struct rings *rings, struct ring *ring, int fd)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-    for (size_t bytes = most_bytes(rings); bytes >= RING_BYTES_MIN; bytes /= 2) {
+    for (size_t bytes = rings->ring_bytes; bytes >= RING_BYTES_MIN; bytes /= 2) {
         void *at = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
         if (at != MAP_FAILED) {

@@ -105,7 +105,6 @@ void report_print_text(const struct report *report, const struct report_style *s
 void report_print_csv(const struct report *report, const struct report_style *style, FILE *out);
 /* The lines in front of the tables: why the recording is there, what it is of, what it lacks. */
 void report_print_head(const struct report *report, FILE *out);
-#define REPORT_BRIEF_BYTES 8192 /* with the line's end */
 int report_print_brief(const struct report *report, FILE *out);
 int report_print_json(const struct report *report, const struct report_style *style, FILE *out);
 

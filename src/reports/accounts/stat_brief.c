@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Writes the report of `prcb stat` as a JSON object of at most STAT_BRIEF_BYTES: the sentences, the
+ * Writes the report of `prcb stat` as a JSON object of at most JSON_BRIEF_BYTES: the sentences, the
  * largest causes, the rows that were held up most, what is covered, and what the report cannot say.
  * What does not fit is left out from the end, and counted.
  */
@@ -165,9 +165,19 @@ static json_object *make_limits(struct json_doc *b, const struct stat_report *re
     return ret;
 }
 
-static json_object *make_brief(struct json_doc *b, const struct stat_report *report,
-                               const struct cost *rows, size_t count, size_t shown)
+/* What the document is made of. */
+struct brief {
+    const struct stat_report *report;
+    struct cost *rows;
+    size_t count;
+};
+
+static json_object *make_brief(struct json_doc *b, const void *of, size_t shown)
 {
+    const struct brief *brief = of;
+    const struct stat_report *report = brief->report;
+    const struct cost *rows = brief->rows;
+    size_t count = brief->count;
     json_object *ret = json_doc_new(b, JSON_STAT_BRIEF), *causes = json_object_new_array(),
                 *list = json_object_new_array();
     const struct account_row *total = &report->view->total;
@@ -196,21 +206,12 @@ static json_object *make_brief(struct json_doc *b, const struct stat_report *rep
 
 int stat_brief_write(FILE *out, const struct stat_report *report)
 {
-    struct cost *rows;
-    size_t count, shown;
-    int result = find_rows(report->view, &rows, &count);
+    struct brief brief = {report, NULL, 0};
+    int result = find_rows(report->view, &brief.rows, &brief.count);
+    size_t most = brief.count < ROWS_MOST ? brief.count : ROWS_MOST;
 
-    for (shown = count < ROWS_MOST ? count : ROWS_MOST; !result; shown--) {
-        struct json_doc b = {0};
-        json_object *document = make_brief(&b, report, rows, count, shown);
-        const char *text = json_object_to_json_string_ext(document, JSON_C_TO_STRING_PLAIN);
-
-        if (!shown || (text && strlen(text) < STAT_BRIEF_BYTES)) {
-            result = json_doc_write(&b, document, out);
-            break;
-        }
-        json_object_put(document);
-    }
-    free(rows);
+    if (!result)
+        result = json_doc_write_brief(make_brief, &brief, most, out);
+    free(brief.rows);
     return result;
 }

@@ -77,8 +77,7 @@ void stat_lines_write(FILE *out, const struct stat_report *report);
 void stat_csv_write(FILE *out, const struct stat_report *report);
 /* Writes one JSON object on a line. 0 or -ENOMEM. */
 int stat_json_write(FILE *out, const struct stat_report *report);
-#define STAT_BRIEF_BYTES 8192 /* with the line's end */
-/* Writes the largest figures as a JSON object of at most that. 0 or -ENOMEM. */
+/* Writes the largest figures as a brief document. 0 or -ENOMEM. */
 int stat_brief_write(FILE *out, const struct stat_report *report);
 
 /* By whom: rows know who ended their waits and had their processors. A row whose edges and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Writes the report of `prcb why` as a JSON object of at most WHY_BRIEF_BYTES: the verdict, the
+ * Writes the report of `prcb why` as a JSON object of at most JSON_BRIEF_BYTES: the verdict, the
  * largest causes, how much of the time is covered, and what the report cannot say. What does not
  * fit is left out from the end, and counted.
  */
@@ -144,9 +144,19 @@ static json_object *make_verdict(struct json_doc *b, const struct verdict *verdi
     return ret;
 }
 
-static json_object *make_brief(struct json_doc *b, const struct why_output *output,
-                               const struct row *rows, size_t count, size_t shown)
+/* What the document is made of. */
+struct brief {
+    const struct why_output *output;
+    struct row *rows;
+    size_t count;
+};
+
+static json_object *make_brief(struct json_doc *b, const void *of, size_t shown)
 {
+    const struct brief *brief = of;
+    const struct why_output *output = brief->output;
+    const struct row *rows = brief->rows;
+    size_t count = brief->count;
     json_object *ret = json_doc_new(b, JSON_WHY_BRIEF), *causes = json_object_new_array();
     uint64_t wait_ns = 0, known_ns = 0;
 
@@ -177,21 +187,11 @@ static json_object *make_brief(struct json_doc *b, const struct why_output *outp
 
 int why_write_brief(FILE *out, const struct why_output *output)
 {
-    struct row *rows;
-    size_t count, shown;
-    int result = find_rows(output->report, &rows, &count);
+    struct brief brief = {output, NULL, 0};
+    int result = find_rows(output->report, &brief.rows, &brief.count);
 
-    for (shown = ROWS_MOST; !result; shown--) {
-        struct json_doc b = {0};
-        json_object *document = make_brief(&b, output, rows, count, shown);
-        const char *text = json_object_to_json_string_ext(document, JSON_C_TO_STRING_PLAIN);
-
-        if (!shown || (text && strlen(text) < WHY_BRIEF_BYTES)) {
-            result = json_doc_write(&b, document, out);
-            break;
-        }
-        json_object_put(document);
-    }
-    free(rows);
+    if (!result)
+        result = json_doc_write_brief(make_brief, &brief, ROWS_MOST, out);
+    free(brief.rows);
     return result;
 }

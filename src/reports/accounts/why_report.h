@@ -55,7 +55,6 @@ void why_stack_line(const struct prcb_stack *stack, char *ret, size_t size);
 
 void why_write_text(FILE *out, const struct why_output *output);
 int why_write_json(FILE *out, const struct why_output *output);  /* 0 or -ENOMEM */
-#define WHY_BRIEF_BYTES 8192                                     /* with the line's end */
 int why_write_brief(FILE *out, const struct why_output *output); /* 0 or -ENOMEM */
 /* Makes the array of a stack's frames. */
 json_object *why_frames_json(struct json_doc *b, const struct prcb_stack *stack);

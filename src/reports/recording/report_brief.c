@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Writes the report of a recording as a JSON object of at most REPORT_BRIEF_BYTES: why it is there,
+ * Writes the report of a recording as a JSON object of at most JSON_BRIEF_BYTES: why it is there,
  * what held threads up, the largest waits, the stacks and functions behind them, what is covered,
  * and what the recording cannot say. What does not fit is left out from the end, and counted.
  */
@@ -198,8 +198,9 @@ static size_t left(size_t count, size_t shown)
     return count > shown ? count - shown : 0;
 }
 
-static json_object *make_brief(struct json_doc *b, const struct report *report, size_t shown)
+static json_object *make_brief(struct json_doc *b, const void *of, size_t shown)
 {
+    const struct report *report = of;
     json_object *ret = json_doc_new(b, JSON_REPORT_BRIEF);
     char *source = recording_fact(report->recording, "switch_source");
 
@@ -224,13 +225,5 @@ static json_object *make_brief(struct json_doc *b, const struct report *report, 
 
 int report_print_brief(const struct report *report, FILE *out)
 {
-    for (size_t shown = ROWS_MOST;; shown--) {
-        struct json_doc b = {0};
-        json_object *document = make_brief(&b, report, shown);
-        const char *text = json_object_to_json_string_ext(document, JSON_C_TO_STRING_PLAIN);
-
-        if (!shown || (text && strlen(text) < REPORT_BRIEF_BYTES))
-            return json_doc_write(&b, document, out);
-        json_object_put(document);
-    }
+    return json_doc_write_brief(make_brief, report, ROWS_MOST, out);
 }
