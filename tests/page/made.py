@@ -147,10 +147,10 @@ class Made:
         return result
 
 
-def make_many(path, switches):
+def make_many(path, switches, threads=200):
     """A recording of many switches, quickly."""
     draw = random.Random(7)
-    threads, causes = 200, CAUSES
+    causes = CAUSES
     with sqlite3.connect(path) as db:
         db.executescript(TABLES)
         db.executemany("INSERT INTO threads VALUES(?,?,?,1,?,?,NULL,NULL,NULL,NULL)", [

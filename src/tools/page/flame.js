@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Flame view: what called what, and what threads waited for; the root is on top.
-// A frame: {name, file, value, role, children, up}; its own value is what the children leave.
+// A frame: {name, file, value, role, children, up}; its own value is what the children leave. threads: those that have no
+// frames yet, and their values.
+const THREAD_FRAMES = 1000;
+
 
 const flameView = {change: true, source: "all", search: "", zoom: [], callersOf: null, focus: null};
 
@@ -15,19 +18,61 @@ function weightColumn(model, title, value) {
 }
 
 function frameOf(name, file, role, up) {
-    return {name, file, role, value: 0, children: [], up, byName: new Map()};
+    return {name, file, role, value: 0, children: [], up, byKey: new Map(), threads: null};
+}
+
+function frameKey(name, file) {
+    return file ? name + "\n" + file : name;
 }
 
 function childOf(frame, name, file, role) {
-    const key = name + "\n" + file;
-    let child = frame.byName.get(key);
+    const key = frameKey(name, file);
+    let child = frame.byKey.get(key);
 
     if (!child) {
         child = frameOf(name, file, role, frame);
-        frame.byName.set(key, child);
+        frame.byKey.set(key, child);
         frame.children.push(child);
     }
     return child;
+}
+
+function threadLabel(thread) {
+    return thread.label || (thread.label = `${thread.name || "[no name]"} (${thread.tid})`);
+}
+
+// Adds to what a frame has of a thread: what a frame has of one comes together, or is added when it is opened. There may
+// be 100,000 threads in each of many frames.
+function addThread(frame, thread, value) {
+    const all = frame.threads = frame.threads || {thread: [], value: []}, last = all.thread.length - 1;
+
+    if (all.thread[last] === thread) {
+        all.value[last] += value;
+        return;
+    }
+    all.thread.push(thread);
+    all.value.push(value);
+}
+
+// Gives frames to the threads with the largest values, and one to all others, which has a value for each.
+function openThreads(frame, most) {
+    const {thread, value} = frame.threads, count = thread.length, others = {thread: [], value: []};
+    const least = count > most ? Float64Array.from(value).sort()[count - most] : 0;
+    let rest = 0;
+
+    frame.threads = null;
+    for (let i = 0; i < count; i++) {
+        if (value[i] >= least && frame.children.length < most) {
+            childOf(frame, threadLabel(thread[i]), "", frame.role).value += value[i];
+            continue;
+        }
+        others.thread.push(thread[i]);
+        others.value.push(value[i]);
+        rest += value[i];
+    }
+    if (rest)
+        Object.assign(childOf(frame, `[${formatCount(others.thread.length)} threads with less]`, "", frame.role), {value: rest, threads: others});
+    frame.children.sort((a, b) => b.value - a.value);
 }
 
 function sortFrames(root) {
@@ -36,9 +81,13 @@ function sortFrames(root) {
     while (todo.length) {
         const frame = todo.pop();
 
-        frame.children.sort((a, b) => b.value - a.value);
-        for (const child of frame.children)
-            todo.push(child);
+        if (frame.threads)
+            openThreads(frame, page.base ? Infinity : THREAD_FRAMES);
+        else {
+            frame.children.sort((a, b) => b.value - a.value);
+            for (const child of frame.children)
+                todo.push(child);
+        }
     }
     return root;
 }
@@ -157,38 +206,35 @@ function runningTree(model) {
 // design has a branch of its own. A state's time is exact, and its frames sum to it.
 function addOffCpu(model, root) {
     const sums = sumsOf(model), states = model.states.length;
-    const add = (path, ns) => path.reduce((frame, [name, role]) => {
+    const labels = model.states.map(state => stateLabel(state)), roles = model.states.map(state => stateRole(state));
+    const add = (frame, name, role, ns) => {
         const child = childOf(frame, name, "", role);
 
         child.value += ns;
         return child;
-    }, root);
-    const threadPath = (thread, role) => [[thread.pair || "[no name]", role],
-                                          [`${thread.name || "[no name]"} (${thread.tid})`, role]];
+    };
+    const addNamed = (frame, thread, role, ns) => addThread(add(frame, thread.pair || "[no name]", role, ns), thread, ns);
 
     eachWait(model, selection.only, (state, node, idle, word, ns, thread) => {
-        const role = stateRole(model.states[state]), path = [];
+        const role = roles[state];
+        let frame = idle ? add(root, "idle by design", "idle", ns) : root;
 
         root.value += ns;
-        if (idle)
-            path.push(["idle by design", "idle"]);
-        path.push([stateLabel(model.states[state]), role]);
-        if (!node && word)
-            path.push([word, "unknown"]);
-        const frame = add(node ? path : [...path, ...threadPath(thread, role)], ns);
         if (node) {
-            frame.value -= ns; // addStack adds it
-            addStack(model, frame, node, ns);
+            addStack(model, childOf(frame, labels[state], "", role), node, ns);
+            return;
         }
+        frame = add(frame, labels[state], role, ns);
+        addNamed(word ? add(frame, word, "unknown", ns) : frame, thread, role, ns);
     });
     for (const thread of selectedThreads(model)) {
         for (let state = 1; state < states; state++) {
-            const ns = sums.ns[thread.index * states + state], row = model.states[state];
+            const ns = sums.ns[thread.index * states + state];
 
-            if (!ns || row.kind !== "q")
+            if (!ns || model.states[state].kind !== "q")
                 continue;
             root.value += ns;
-            add([[stateLabel(row), "ready"], ...threadPath(thread, "ready")], ns);
+            addNamed(add(root, labels[state], "ready", ns), thread, "ready", ns);
         }
     }
 }
@@ -209,11 +255,11 @@ function wakersTree(model) {
         let frame = root;
 
         root.value += ns;
-        for (const name of [stateLabel(model.states[state]), waker < 0 ? wakerName(model, waker) : "by " + wakerName(model, waker),
-                            `${thread.name || "[no name]"} (${thread.tid})`]) {
+        for (const name of [stateLabel(model.states[state]), waker < 0 ? wakerName(model, waker) : "by " + wakerName(model, waker)]) {
             frame = childOf(frame, name, "", waker < 0 && frame !== root ? "unknown" : role);
             frame.value += ns;
         }
+        addThread(frame, thread, ns);
     });
     return sortFrames(root);
 }
@@ -298,6 +344,13 @@ function matches(frame, search) {
     return search && frame.name.toLowerCase().includes(search);
 }
 
+// What threads without frames have of it.
+function matchedThreads(frame, search) {
+    const {thread, value} = frame.threads || {thread: [], value: []};
+
+    return value.reduce((sum, one, i) => threadLabel(thread[i]).toLowerCase().includes(search) ? sum + one : sum, 0);
+}
+
 // What the search found: the outermost matches of each branch, so that nothing counts twice.
 function matchedValue(root, search) {
     const todo = [root];
@@ -308,9 +361,11 @@ function matchedValue(root, search) {
 
         if (matches(frame, search))
             sum += frame.value;
-        else
+        else {
+            sum += matchedThreads(frame, search);
             for (const child of frame.children)
                 todo.push(child);
+        }
     }
     return sum;
 }
@@ -403,10 +458,14 @@ function drawFlame(place, model, drawOther) {
         let frame = root;
 
         for (const key of view.zoom) {
-            if (!frame.byName.has(key))
+            const child = frame.children.find(one => frameKey(one.name, one.file) === key);
+
+            if (!child)
                 break;
-            frame = frame.byName.get(key);
+            frame = child;
         }
+        if (frame.threads)
+            openThreads(frame, Infinity);
         return frame;
     }
 
@@ -414,7 +473,7 @@ function drawFlame(place, model, drawOther) {
         const keys = [];
 
         for (; frame.up; frame = frame.up)
-            keys.unshift(frame.name + "\n" + frame.file);
+            keys.unshift(frameKey(frame.name, frame.file));
         return keys;
     }
 

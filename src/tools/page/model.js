@@ -30,7 +30,8 @@ function firstAfter(model, thread, moment) {
     return low;
 }
 
-// Time, number and longest stretch of each thread and state in the range; [thread * states + state].
+// Time, number and longest stretch of each thread and state in the range; [thread * states + state]. Of each thread
+// also the time that it ran, was ready and waited.
 function sumsOf(model) {
     const range = rangeOf(model), states = model.states.length;
     const key = range.whole ? "" : range.from + "-" + range.to;
@@ -63,8 +64,42 @@ function sumsOf(model) {
                 sums.longest[place] = ns;
         }
     });
+    addKinds(model, sums);
     model.sums = sums;
     return sums;
+}
+
+const kindNames = {r: "run", q: "ready", w: "wait"};
+
+function addKinds(model, sums) {
+    const states = model.states.length, threads = model.threads.length;
+
+    for (const name of Object.values(kindNames))
+        sums[name] = new Float64Array(threads);
+    for (let state = 1; state < states; state++) {
+        const times = sums[kindNames[model.states[state].kind]];
+
+        for (let thread = 0; times && thread < threads; thread++)
+            times[thread] += sums.ns[thread * states + state];
+    }
+}
+
+// What some threads waited for longest: {state, ns}; undefined if they did not wait.
+function longestWait(model, threads) {
+    const sums = sumsOf(model), states = model.states.length;
+    let longest;
+
+    for (let state = 1; state < states; state++) {
+        let ns = 0;
+
+        if (model.states[state].kind !== "w")
+            continue;
+        for (const thread of threads)
+            ns += sums.ns[thread.index * states + state];
+        if (ns > (longest ? longest.ns : 0))
+            longest = {state, ns};
+    }
+    return longest;
 }
 
 // Of some threads: {run, ready, wait, states: [{state, ns, count, longest}] by time}.
@@ -85,7 +120,7 @@ function totalsOf(model, threads) {
         if (!row.count && !row.ns)
             continue;
         totals.states.push(row);
-        totals[{r: "run", q: "ready", w: "wait"}[model.states[state].kind]] += row.ns;
+        totals[kindNames[model.states[state].kind]] += row.ns;
     }
     totals.states.sort((a, b) => b.ns - a.ns);
     return totals;
@@ -236,15 +271,13 @@ function eachWait(model, only, fn) {
         }
         return;
     }
-    const sums = sumsOf(model), range = rangeOf(model);
+    const sums = sumsOf(model), range = rangeOf(model), rest = new Float64Array(states);
+    const none = !model.has_wait_stacks ? "" : model.ends ? "[no stack]" : "[no stack of single waits]";
     for (const thread of model.threads) {
         if (only && !isSelected(thread, only))
             continue;
-        const rest = new Float64Array(states);
-        for (let state = 1; state < states; state++) {
-            if (model.states[state].kind === "w")
-                rest[state] = sums.ns[thread.index * states + state];
-        }
+        for (let state = 1; state < states; state++)
+            rest[state] = model.states[state].kind === "w" ? sums.ns[thread.index * states + state] : 0;
         const end = model.place ? model.first[thread.index + 1] : 0;
         for (let i = model.place ? firstAfter(model, thread.index, range.from) : 0;
              i < end && model.start[i] < range.to; i++) {
@@ -256,8 +289,10 @@ function eachWait(model, only, fn) {
             fn(model.state[i], model.place[i] >> 1, model.place[i] & 1,
                model.placeWords ? model.placeWords.get(model.place[i]) : "", ns, thread);
         }
-        rest.forEach((ns, state) => ns > 0 && fn(state, 0, 0,
-            !model.has_wait_stacks ? "" : model.ends ? "[no stack]" : "[no stack of single waits]", ns, thread));
+        for (let state = 1; state < states; state++) {
+            if (rest[state] > 0)
+                fn(state, 0, 0, none, rest[state], thread);
+        }
     }
 }
 

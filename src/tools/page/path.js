@@ -42,11 +42,11 @@ function criticalPath(model, thread, range) {
 
 // The thread whose path is shown: the one that is selected, else the selected one that neither idles nor sleeps most.
 function pathThread(model) {
-    const threads = selectedThreads(model), time = new Map(threads.map(thread => [thread, totalsOf(model, [thread]).run]));
+    const threads = selectedThreads(model), time = sumsOf(model).run.slice();
 
     eachWait(model, selection.only, (state, node, idle, word, ns, thread) =>
-        !idle && stateRole(model.states[state]) !== "idle" && time.set(thread, time.get(thread) + ns));
-    return threads.reduce((best, thread) => !best || time.get(thread) > time.get(best) ? thread : best, null);
+        !idle && stateRole(model.states[state]) !== "idle" && (time[thread.index] += ns));
+    return threads.reduce((best, thread) => !best || time[thread.index] > time[best.index] ? thread : best, null);
 }
 
 function stepPlace(model, step) {

@@ -19,13 +19,13 @@ function causeTable(model, totals, memory) {
             {title: "State", value: row => stateLabel(model.states[row.state]),
              show: row => element("span", {}, stateSwatch(model.states[row.state]),
                                   stateLabel(model.states[row.state]))},
-            {title: "Meaning", value: row => stateWords(model.states[row.state])},
+            {title: "Meaning", extra: true, value: row => stateWords(model.states[row.state])},
             timeColumn("Time", row => row.ns),
             shareColumn("Share", row => row.ns, all, "of the threads' time"),
             countColumn("Count", row => row.count),
-            ...(model.ends ? [] : [timeColumn("Mean", row => row.ns / row.count)]),
-            ...(model.ends ? [] : [timeColumn("Longest", row => row.longest)]),
-            {title: "NT wait reason", value: row => model.states[row.state].reason || "",
+            ...(model.ends ? [] : [extra(timeColumn("Mean", row => row.ns / row.count))]),
+            ...(model.ends ? [] : [extra(timeColumn("Longest", row => row.longest))]),
+            {title: "NT wait reason", extra: true, value: row => model.states[row.state].reason || "",
              show: row => model.states[row.state].reason || "-"},
         ],
     });
@@ -87,10 +87,10 @@ function wordsOf(model, threads, totals, span) {
 // Who waited where for what, that neither idles by design nor waits in a way in which threads may idle (asleep, in
 // epoll); the longest first.
 function heldUp(model) {
-    const groups = new Map();
+    const groups = new Map(), idles = model.states.map(state => stateRole(state) === "idle");
 
     eachWait(model, selection.only, (state, node, idle, word, ns, thread) => {
-        if (idle || stateRole(model.states[state]) === "idle")
+        if (idle || idles[state])
             return;
         const key = `${thread.pair} ${state} ${node}`;
 
@@ -129,7 +129,7 @@ function verdictOf(model, totals, groups, holders) {
         const names = new Map();
 
         for (const thread of selectedThreads(model))
-            names.set(thread.pair, (names.get(thread.pair) || 0) + totalsOf(model, [thread]).ready);
+            names.set(thread.pair, (names.get(thread.pair) || 0) + sumsOf(model).ready[thread.index]);
         const [name, ns] = [...names].reduce((best, one) => one[1] > best[1] ? one : best);
         return [`${formatShare(totals.ready, all)} of the time in which they were held up they were ready and had no processor `,
                 `(${formatTime(totals.ready)}); most of all `, named(name || "[no name]"), ` (${formatTime(ns)}).`];
@@ -148,7 +148,7 @@ function heldUpTable(model, totals, groups) {
     return makeTable({
         rows: groups, sort: 4, shown: 8, memory: summaryView.held, columns: [
             {title: "Who", value: row => row.name, show: row => named(row.name)},
-            idColumn("Process", row => row.pid),
+            extra(idColumn("Process", row => row.pid)),
             {title: "For", value: row => stateLabel(model.states[row.state]),
              show: row => element("span", {}, stateSwatch(model.states[row.state]), stateLabel(model.states[row.state]))},
             {title: "Where", value: where, show: row => row.node ? named(where(row)) : element("span", {class: "note"}, "not known")},

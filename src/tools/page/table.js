@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A table that sorts by its headings. A column: {title, value(row), show(row), number, exact(row)}.
+// A table that sorts by its headings. A column: {title, value(row), show(row), number, exact(row), extra: left out where the
+// page is narrow}.
 
-const ROWS_AT_ONCE = 200;
+const ROWS_AT_ONCE = 200, textOrder = new Intl.Collator();
+
+function classOf(column, usual) {
+    return (column.number ? "number" : usual) + (column.extra ? " extra" : "");
+}
+
+function extra(column) {
+    return {...column, extra: true};
+}
 
 function cellOf(column, row) {
-    const value = column.value(row), cell = element("td", {class: column.number ? "number" : "name"});
+    const value = column.value(row), cell = element("td", {class: classOf(column, "name")});
 
     cell.append(column.show ? column.show(row) : column.number ? formatCount(value) : named(String(value)));
     if (column.number) {
@@ -30,13 +39,15 @@ function makeTable(options) {
     const table = element("table", {}, options.caption ? element("caption", {class: "note"}, options.caption) : null,
                           element("thead", {}, headings), body);
 
-    function compare(a, b) {
+    // Each row's value is asked for once.
+    function sorted() {
         if (state.sort < 0)
-            return 0; // as the rows come
-        const column = options.columns[state.sort], left = column.value(a), right = column.value(b);
-        const order = typeof left === "number" ? left - right : String(left).localeCompare(String(right));
+            return options.rows; // as they come
+        const column = options.columns[state.sort], keys = options.rows.map(column.value), sign = state.down ? -1 : 1;
+        const compare = typeof keys[0] === "number" ? (a, b) => keys[a] - keys[b]
+            : (a, b) => textOrder.compare(keys[a], keys[b]);
 
-        return state.down ? -order : order;
+        return keys.map((key, index) => index).sort((a, b) => sign * compare(a, b)).map(index => options.rows[index]);
     }
 
     function sortBy(index) {
@@ -72,7 +83,7 @@ function makeTable(options) {
     }
 
     function fill() {
-        const rows = [...options.rows].sort(compare);
+        const rows = sorted();
 
         headings.replaceChildren();
         if (options.detail)
@@ -81,7 +92,7 @@ function makeTable(options) {
             const sorted = state.sort === index;
 
             headings.append(element("th", {
-                class: column.number ? "number" : "", scope: "col", title: column.hint || null,
+                class: classOf(column, ""), scope: "col", title: column.hint || null,
                 "aria-sort": sorted ? (state.down ? "descending" : "ascending") : null},
                 element("button", {type: "button", onclick: () => sortBy(index)},
                         column.title + (sorted ? (state.down ? " ▾" : " ▴") : ""))));

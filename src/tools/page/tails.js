@@ -146,7 +146,7 @@ function drawFoldedTails(place, model) {
         element("div", {id: "tail-table"}, makeTable({rows: foldedGroups(model), sort: 5, columns: [
             {title: "State", value: row => row.name},
             countColumn("Count", row => row.count),
-            at(0.5), at(0.9), at(0.99), at(0.999),
+            at(0.5), extra(at(0.9)), at(0.99), at(0.999),
             timeColumn("Longest", row => row.longest),
         ]})));
 }
@@ -176,7 +176,7 @@ function drawTails(place, model) {
         element("div", {id: "tail-table"}, makeTable({rows: groups, sort: 5, columns: [
             {title: "State", value: row => row.name},
             countColumn("Count", row => row.sorted.length),
-            at(0.5), at(0.9), at(0.99), at(0.999),
+            at(0.5), extra(at(0.9)), at(0.99), at(0.999),
             timeColumn("Longest", row => row.sorted[row.sorted.length - 1]),
         ]})),
         element("div", {class: "controls"}, element("label", {}, "Distribution of ", element("select", {

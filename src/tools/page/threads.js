@@ -12,9 +12,9 @@ function matchesFilter(thread, filter) {
         String(thread.pid) === filter;
 }
 
-// One row a group: its threads, and sums.
+// One row a group: its threads, and sums. There may be 100,000: no row holds more than it shows.
 function threadRows(model) {
-    const groups = new Map(), sampled = samplesOf(model), filter = threadView.filter.toLowerCase();
+    const groups = new Map(), sampled = samplesOf(model), sums = sumsOf(model), filter = threadView.filter.toLowerCase();
 
     for (const thread of selectedThreads(model)) {
         if (!matchesFilter(thread, filter))
@@ -25,19 +25,19 @@ function threadRows(model) {
         groups.get(key).push(thread);
     }
     return [...groups].map(([key, threads]) => {
-        const totals = totalsOf(model, threads), first = threads[0];
+        const first = threads[0];
         const add = column => threads.reduce((sum, thread) => sum + column[thread.index], 0);
 
-        return {key, threads, totals, pid: first.pid, tid: first.tid,
+        return {key, threads, pid: first.pid, tid: first.tid, run: add(sums.run), ready: add(sums.ready), wait: add(sums.wait),
                 name: threadView.group === "pair" ? first.pair : first.name,
                 samples: add(sampled.count), weight: add(sampled.weight),
-                cause: totals.states.find(row => model.states[row.state].kind === "w")};
+                cause: longestWait(model, threads)};
     });
 }
 
 function whyPane(model, row) {
     return element("div", {}, element("h3", {}, "Why"),
-        model.has_switches ? causeTable(model, row.totals)
+        model.has_switches ? causeTable(model, totalsOf(model, row.threads))
                            : element("p", {class: "note"}, "Context switches were not recorded."));
 }
 
@@ -147,18 +147,18 @@ function drawThreads(place, model) {
             detail: row => threadDetail(model, row),
             columns: [
                 {title: "Name", value: row => row.name},
-                idColumn("Process", row => row.pid),
+                extra(idColumn("Process", row => row.pid)),
                 threadView.group === "thread" ? idColumn("Thread", row => row.tid)
                                               : countColumn("Threads", row => row.threads.length),
-                timeColumn("Running", row => row.totals.run),
-                timeColumn("Ready", row => row.totals.ready, "could run and had no processor"),
-                timeColumn("Waiting", row => row.totals.wait),
+                timeColumn("Running", row => row.run),
+                timeColumn("Ready", row => row.ready, "could run and had no processor"),
+                timeColumn("Waiting", row => row.wait),
                 {title: "Longest cause of waiting", value: row => row.cause ? stateLabel(model.states[row.cause.state]) : "",
                  show: row => row.cause ? element("span", {}, stateSwatch(model.states[row.cause.state]),
                      `${stateLabel(model.states[row.cause.state])} ${formatTime(row.cause.ns)}`) : "-"},
-                ...(model.ends ? [] : [weightColumn(model, "Sampled", row => row.weight),
-                                       countColumn("Samples", row => row.samples)]),
-                shareColumn("Processor", row => row.totals.run, span, "running, of one processor's time"),
+                ...(model.ends ? [] : [extra(weightColumn(model, "Sampled", row => row.weight)),
+                                       extra(countColumn("Samples", row => row.samples))]),
+                shareColumn("Processor", row => row.run, span, "running, of one processor's time"),
             ],
         }));
     };
@@ -171,7 +171,7 @@ function drawThreads(place, model) {
         }}, ...[["thread", "thread"], ["pid", "process"], ["pair", "name without digits"]].map(([value, words]) =>
             element("option", {value, selected: threadView.group === value}, words)))),
         element("label", {}, "Filter ", element("input", {
-            id: "filter", type: "search", size: 18, value: threadView.filter, placeholder: "name, process or thread",
+            id: "filter", type: "search", size: 24, value: threadView.filter, placeholder: "name, process or thread",
             oninput: event => {
                 threadView.filter = event.target.value.trim();
                 fill();

@@ -69,12 +69,11 @@ function fitText(pen, text, width) {
 }
 
 function timelineRows(model) {
-    const totals = thread => totalsOf(model, [thread]);
     const rows = processorRuns(model).map(runs => ({kind: "processor", runs, label: "CPU " + runs.cpu}));
     const threads = selectedThreads(model).filter(thread => model.first[thread.index] < model.first[thread.index + 1]);
-    const order = new Map(threads.map(thread => [thread, totals(thread).run]));
+    const {run} = sumsOf(model);
 
-    threads.sort((a, b) => order.get(b) - order.get(a));
+    threads.sort((a, b) => run[b.index] - run[a.index]);
     for (const thread of threads)
         rows.push({kind: "thread", thread, label: `${thread.name || "[no name]"} ${thread.tid}`});
     return chosenRows(rows);
