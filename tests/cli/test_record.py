@@ -1764,8 +1764,48 @@ while True: ctypes.CFUNCTYPE(None)(at)()
         self.record("-F", rate(2000), "--", here, "0.1")
         self.assertIn("burn_half", self.functions_of(here))
         self.record("-F", rate(2000), "--", "sh", "-c",
-                    '"$0" 0.2 & while ! [ /proc/$!/exe -ef "$0" ]; do :; done; mv "$1" "$0"; wait', here, other)
+                    '"$0" 0.2 & while ! grep -q "x.*$0" /proc/$!/maps; do :; done; mv "$1" "$0"; wait',
+                    here, other)
         self.assertEqual(self.functions_of(here), {"[unknown]"})
+
+    @unittest.skipUnless(ROOT, "gives files to others")
+    def test_a_strangers_program_that_is_older(self):
+        """A stranger's file comes under the path with its folder, so that its time of change is from
+        before the program was mapped: only that it is another file tells."""
+        folders = [os.path.join(self.folder, name) for name in ("true", "forged", "kept")]
+        os.chmod(self.folder, 0o755)
+        nobody = pwd.getpwnam("nobody").pw_uid
+        for folder, program in zip(folders, (SHARES, self.forge("other"))):
+            os.mkdir(folder)
+            os.chown(shutil.copy(program, os.path.join(folder, "program")), nobody, nobody)
+        here = os.path.join(folders[0], "program")
+        run = '"$0"/program 0.2 & while ! grep -q "x.*$0" /proc/$!/maps; do :; done; '
+        self.record("-F", rate(2000), "--", "sh", "-c", run + "wait", folders[0])
+        self.assertIn("burn_half", self.functions_of(here))
+        self.record("-F", rate(2000), "--", "sh", "-c", run + 'mv "$0" "$2"; mv "$1" "$0"; wait', *folders)
+        self.assertEqual(self.functions_of(here), {"[unknown]"})
+
+    @unittest.skipUnless(ROOT, "mounts")
+    def test_a_strangers_program_on_overlayfs(self):
+        """There a file has other numbers than its mappings, and yet it is the program."""
+        lower, upper, work, merged = (os.path.join(self.folder, name) for name in
+                                      ("lower", "upper", "work", "merged"))
+        for path in lower, upper, work, merged:
+            os.mkdir(path)
+        nobody = pwd.getpwnam("nobody").pw_uid
+        os.chown(shutil.copy(SHARES, lower), nobody, nobody)
+        made = subprocess.run(["mount", "-t", "overlay", "overlay", "-o",
+                               f"lowerdir={lower},upperdir={upper},workdir={work}", merged],
+                              stderr=subprocess.PIPE, text=True, check=False)
+        if made.returncode:
+            self.skipTest(f"no overlayfs: {made.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", merged], check=False)
+        here = os.path.join(merged, os.path.basename(SHARES))
+        with subprocess.Popen([here, "60"]) as target:
+            self.addCleanup(target.kill)
+            self.record("-F", rate(2000), "-p", str(target.pid), "--for", "0.3")
+            target.kill()
+        self.assertIn("burn_half", self.functions_of(here))
 
     def test_what_is_no_program_is_not_opened(self):
         """To open a device may do something: nothing but plain files is, whatever the path."""

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,10 +105,25 @@ static void test_nobody(void **state)
     assert_int_equal(reach_read(pid, "/proc/self/nothing", &byte, 1), -ENOENT);
 }
 
+/* Whether this process has a file with these numbers mapped. */
+static bool lists_mapping(uint64_t device, uint64_t inode)
+{
+    char *text, wanted[64];
+    bool found;
+
+    snprintf(wanted, sizeof(wanted), " %02x:%02x %" PRIu64 " ", major(device), minor(device),
+             inode);
+    assert_true(reach_text(0, "/proc/self/maps", &text) > 0); /* the child's: it runs the same */
+    found = strstr(text, wanted);
+    free(text);
+    return found;
+}
+
 static void test_files(void **state)
 {
     char *text, start[16], byte;
     int sockets[2], fd = -1, place;
+    uint64_t device, inode;
     struct stat about, is;
     size_t count = 0;
 
@@ -122,6 +139,8 @@ static void test_files(void **state)
     assert_true(fcntl(place, F_GETFL) & O_PATH);
     assert_int_equal(stat("/proc/self/exe", &is), 0);
     assert_int_equal(about.st_ino, is.st_ino);
+    assert_int_equal(reach_mapped_as(place, &device, &inode), 0);
+    assert_true(lists_mapping(device, inode));
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
     assert_int_equal(reach_hand(0, place, sockets[0], "x", 1), 0);
     assert_int_equal(sandbox_receive(sockets[1], &byte, 1, &fd, 1, &count, 1000), 1);

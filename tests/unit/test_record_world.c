@@ -71,6 +71,41 @@ static void map(struct fixture *f, int64_t pid, uint64_t start, uint64_t end, ui
     assert_int_equal(world_map(f->world, &row), 0);
 }
 
+static void record_of(struct fixture *f, const char *build_id, uint64_t inode)
+{
+    const struct writer_map row = {.pid = 8,
+                                   .start = 0x1000,
+                                   .length = 0x1000,
+                                   .file = "/f",
+                                   .build_id = build_id,
+                                   .device = inode ? 5 : 0,
+                                   .inode = inode};
+
+    assert_int_equal(world_map(f->world, &row), 0);
+}
+
+/* Two records of one mapping, in either order, are one row; those of the next one are another. */
+static void test_two_records_of_a_map(void **state)
+{
+    static const char *const whole = "SELECT count(*) FROM maps WHERE pid = 8 AND device = 5 AND "
+                                     "inode = CAST(substr(build_id, 2) AS INTEGER)";
+    static const char *const all = "SELECT count(*) FROM maps WHERE pid = 8";
+    struct fixture *f = *state;
+
+    record_of(f, "b10", 0);
+    record_of(f, NULL, 10);
+    record_of(f, NULL, 11);
+    record_of(f, "b11", 0);
+    assert_int_equal(number(f, whole), 2);
+    assert_int_equal(number(f, all), 2);
+    record_of(f, NULL, 12); /* without a build id both say the same */
+    record_of(f, NULL, 12);
+    assert_int_equal(number(f, all), 3);
+    record_of(f, "b13", 0); /* of a pair the other is lost */
+    record_of(f, "b14", 0);
+    assert_int_equal(number(f, all), 5);
+}
+
 /* The offset that the mapping of an address was made with; -1: it is in none. */
 static int64_t at(struct fixture *f, int32_t pid, uint64_t address)
 {
@@ -191,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_maps_over_maps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_two_records_of_a_map, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_forks_and_execs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_with_line_ends, set_up, tear_down),

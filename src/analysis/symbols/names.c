@@ -274,25 +274,42 @@ static int open_debug(const struct names_source *source, const struct debug_want
     return fd;
 }
 
+/* Whether the file is the one that the kernel says is mapped. Btrfs and overlayfs show other
+ * numbers of a file than of its mappings, so if they differ, it is mapped here. */
+static bool is_what_is_mapped(const struct names_source *source, int place,
+                              const struct stat *about)
+{
+    uint64_t device = about->st_dev, inode = about->st_ino;
+
+    if (!source->inode)
+        return false;
+    if (source->device == device && source->inode == inode)
+        return true;
+    return !reach_mapped_as(place, &device, &inode) && source->device == device &&
+           source->inode == inode;
+}
+
 /* Whether the file under a program's path is the program; the reader compares the build id. A
  * user can set no time of change. The kernel writes this behind a path when its file is gone. */
-static bool is_the_program(const struct names_source *source, const struct stat *about)
+static bool is_the_program(const struct names_source *source, int place, const struct stat *about)
 {
     static const char gone[] = " (deleted)";
     size_t length = strlen(source->file);
     bool is_gone = length >= strlen(gone) && !strcmp(source->file + length - strlen(gone), gone);
+    bool is_ours = !about->st_uid || about->st_uid == geteuid();
 
     if (source->here_ns && !is_gone &&
-        (int64_t)about->st_ctim.tv_sec * 1000000000 + about->st_ctim.tv_nsec <= source->here_ns)
+        (int64_t)about->st_ctim.tv_sec * 1000000000 + about->st_ctim.tv_nsec <= source->here_ns &&
+        (is_ours || is_what_is_mapped(source, place, about)))
         return true;
-    return *source->build_id && (!about->st_uid || about->st_uid == geteuid());
+    return *source->build_id && is_ours;
 }
 
 static int open_program(const struct names_source *source, struct stat *ret)
 {
     int fd = reach_open(0, source->file, ret);
 
-    if (fd < 0 || is_the_program(source, ret))
+    if (fd < 0 || is_the_program(source, fd, ret))
         return fd;
     close(fd);
     return -ESTALE;

@@ -11,7 +11,9 @@
  * leads to it; and what is under a program's path only if it is the program. A user may have
  * another file under that path, in a mount namespace of his own or once the program is removed, and
  * with the same build id. So either the process saw our files, and this one has not changed since
- * it was mapped; or it has the build id, and belongs to root or to us.
+ * it was mapped; or it has the build id, and belongs to root or to us. Time alone does
+ * not tell of strangers' files: a file that comes there with its folder keeps its time of change,
+ * and that is as coarse as the clock's tick. Those must be the one that the kernel says is mapped.
  *
  * Threads  A namer by one thread at a time.
  */
@@ -29,12 +31,13 @@ enum names_kind { NAMES_KERNEL, NAMES_VDSO, NAMES_ELF, NAMES_VARIABLES, NAMES_PE
 
 struct names_source {
     enum names_kind kind;
-    const char *file;     /* NAMES_ELF: its path */
-    int place;            /* NAMES_VARIABLES: where it is (reach.h), which stays the caller's */
-    const char *build_id; /* NAMES_ELF: the file must have this one; "": not known */
-    int64_t here_ns;      /* NAMES_ELF: it was mapped under its path here then; 0: not known */
-    pid_t pid;            /* NAMES_PERF_MAP: whose code it is */
-    int64_t uid;          /* and his user; negative: not known, and then this process's */
+    const char *file;       /* NAMES_ELF: its path */
+    int place;              /* NAMES_VARIABLES: where it is (reach.h), which stays the caller's */
+    const char *build_id;   /* NAMES_ELF: the file must have this one; "": not known */
+    int64_t here_ns;        /* NAMES_ELF: it was mapped under its path here then; 0: not known */
+    uint64_t device, inode; /* NAMES_ELF: as the kernel says what is mapped; inode 0: not known */
+    pid_t pid;              /* NAMES_PERF_MAP: whose code it is */
+    int64_t uid;            /* and his user; negative: not known, and then this process's */
     bool lines; /* NAMES_ELF: lines of source in place of names, as symbols_line writes them */
 };
 

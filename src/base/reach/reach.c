@@ -243,14 +243,15 @@ static void trim_area(int64_t used)
 }
 
 /* Takes the bytes into `to` or, if that is NULL, into *ret_bytes, with a NUL behind them. */
-static ssize_t take_bytes(struct reach_ask *ask, size_t text, void *to, char **ret_bytes)
+static ssize_t take_bytes_of(struct reach_ask *ask, size_t text, const int *place, void *to,
+                             char **ret_bytes)
 {
     struct reach_answer answer = {0};
     int64_t result;
     int fd = -1;
 
     pthread_mutex_lock(&lock);
-    result = question(ask, text, NULL, 0, &answer, &fd);
+    result = question(ask, text, place, place != NULL, &answer, &fd);
     if (fd >= 0)
         close(fd);
     if (result > (int64_t)ask->size)
@@ -268,6 +269,11 @@ static ssize_t take_bytes(struct reach_ask *ask, size_t text, void *to, char **r
     }
     pthread_mutex_unlock(&lock);
     return (ssize_t)result;
+}
+
+static ssize_t take_bytes(struct reach_ask *ask, size_t text, void *to, char **ret_bytes)
+{
+    return take_bytes_of(ask, text, NULL, to, ret_bytes);
 }
 
 ssize_t reach_memory(pid_t pid, uint64_t address, void *to, size_t size)
@@ -387,6 +393,19 @@ int reach_open_list(pid_t pid, uid_t owner, off_t most, struct stat *ret)
     struct reach_ask ask = {.what = REACH_LIST, .pid = pid, .owner = owner, .size = (uint64_t)most};
 
     return take_place(&ask, 0, ret);
+}
+
+int reach_mapped_as(int place, uint64_t *ret_device, uint64_t *ret_inode)
+{
+    uint64_t numbers[2];
+    struct reach_ask ask = {.what = REACH_MAPPED, .size = sizeof(numbers)};
+    ssize_t got = take_bytes_of(&ask, 0, &place, numbers, NULL);
+
+    if (got != sizeof(numbers))
+        return got < 0 ? (int)got : -EIO;
+    *ret_device = numbers[0];
+    *ret_inode = numbers[1];
+    return 0;
 }
 
 /* socket: the last of fds */

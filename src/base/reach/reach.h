@@ -62,6 +62,9 @@ ssize_t reach_links(pid_t pid, const char *folder, char **ret);
 int reach_open(pid_t pid, const char *path, struct stat *ret);
 /* Finds the place of a compiler's list, as perf_list.h. */
 int reach_open_list(pid_t pid, uid_t owner, off_t most, struct stat *ret);
+/* Finds which numbers the kernel shows of a place where it is mapped: on Btrfs and overlayfs they
+ * are not those of the file. */
+int reach_mapped_as(int place, uint64_t *ret_device, uint64_t *ret_inode);
 /* Opens it for reading and sends that with a message on a sandbox's socket. */
 int reach_hand(pid_t pid, int place, int socket, const void *message, size_t length);
 

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -211,15 +213,66 @@ static ssize_t read_links(const struct reach_ask *ask, char *area)
     return (ssize_t)have;
 }
 
-static int hand(const struct reach_ask *ask, const int fds[2])
+static int open_place(int place)
 {
     char path[32];
-    int fd, result;
+    int fd;
 
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Writes the device and inode of the mapping that begins at an address of this process. */
+static int find_own_mapping(const void *address, uint64_t ret[2])
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[LINE_MOST];
+    int result = -ENOENT;
+
+    while (result && maps && fgets(line, sizeof(line), maps)) {
+        unsigned int major_number, minor_number;
+        uint64_t start, inode;
+
+        if (sscanf(line, "%" SCNx64 "-%*x %*s %*x %x:%x %" SCNu64, &start, &major_number,
+                   &minor_number, &inode) != 4 ||
+            start != (uintptr_t)address)
+            continue;
+        ret[0] = makedev(major_number, minor_number);
+        ret[1] = inode;
+        result = 0;
+    }
+    if (maps)
+        fclose(maps);
+    return result;
+}
+
+static ssize_t map_place(int place, unsigned char *area)
+{
+    int fd = open_place(place), result;
+    uint64_t numbers[2];
+    void *at;
+
     if (fd < 0)
+        return fd;
+    at = mmap(NULL, PAGE_LEAST, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (at == MAP_FAILED)
         return -errno;
+    result = find_own_mapping(at, numbers);
+    munmap(at, PAGE_LEAST);
+    if (result)
+        return result;
+    memcpy(area, numbers, sizeof(numbers));
+    return sizeof(numbers);
+}
+
+static int hand(const struct reach_ask *ask, const int fds[2])
+{
+    int fd = open_place(fds[0]), result;
+
+    if (fd < 0)
+        return fd;
     result = sandbox_send(fds[1], ask->text, (size_t)ask->size, &fd, 1);
     close(fd);
     return result;
@@ -293,6 +346,9 @@ void reach_perform(const struct reach_ask *ask, const int fds[2], unsigned char 
         break;
     case REACH_LIST:
         ret->result = perf_list_place(ask->pid, ask->owner, (off_t)ask->size, &ret->about);
+        break;
+    case REACH_MAPPED:
+        ret->result = map_place(fds[0], area);
         break;
     case REACH_HAND:
         ret->result = hand(ask, fds);

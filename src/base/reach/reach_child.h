@@ -21,6 +21,7 @@ enum reach_what {
     REACH_LINKS,
     REACH_OPEN,
     REACH_LIST,
+    REACH_MAPPED,
     REACH_HAND
 };
 
@@ -42,8 +43,8 @@ struct reach_answer {
     struct stat about;
 };
 
-/* fds: HAND's place and socket, HAND_MEMORY's socket, which stay the caller's. *ret_fd: of OPEN and
- * LIST; else -1. */
+/* fds: HAND's place and socket, HAND_MEMORY's socket, MAPPED's place, which stay the caller's.
+ * *ret_fd: of OPEN and LIST; else -1. */
 void reach_perform(const struct reach_ask *ask, const int fds[2], unsigned char *area,
                    struct reach_answer *ret, int *ret_fd);
 

@@ -14,11 +14,12 @@
 #include "names.h"
 #include "schema.h"
 
-#define SELECT_STACKS(uid, name, here, file)                                                       \
+#define SELECT_STACKS(uid, name, here, file, device, inode)                                        \
     "SELECT k.id, k.kernel, k.address, " file ", m.build_id, m.pid, m.start, m.file_offset, " uid  \
-    ", m.build_id IS NULL, " name ", " here " AS here FROM stacks k "                              \
+    ", m.build_id IS NULL, " name ", " here " AS here, " device ", " inode " FROM stacks k "       \
     "LEFT JOIN maps m ON m.id = k.map "                                                            \
-    "ORDER BY 4, m.build_id, here IS NULL, m.pid, 9, 11"
+    "ORDER BY 4, m.build_id, here IS NULL, 13, 14, m.pid, 9, 11"
+#define OLDER_STACKS(uid, name, here, file) SELECT_STACKS(uid, name, here, file, "NULL", "NULL")
 
 /* The report is in a transaction of its own already. */
 #define BEGIN    "SAVEPOINT naming"
@@ -31,6 +32,7 @@ struct source {
     char file[4096], build_id[128];
     int64_t pid, uid;
     int64_t here_ns;         /* the first that had it mapped here; 0: none here */
+    uint64_t device, inode;  /* as names.h */
     bool kernel, by_address; /* else places are offsets in the file */
     bool no_build_id;        /* it came without one */
 };
@@ -99,6 +101,8 @@ static struct source source_of_row(const struct resolver *r)
         .kernel = sqlite3_column_int64(r->stacks, 1) != 0,
         .no_build_id = sqlite3_column_int64(r->stacks, 9) != 0,
         .here_ns = sqlite3_column_int64(r->stacks, 11),
+        .device = (uint64_t)sqlite3_column_int64(r->stacks, 12),
+        .inode = (uint64_t)sqlite3_column_int64(r->stacks, 13),
     };
 
     snprintf(source.file, sizeof(source.file), "%s", text_of(r->stacks, 3));
@@ -111,6 +115,7 @@ static bool is_same(const struct source *a, const struct source *b)
 {
     return a->kernel == b->kernel && !strcmp(a->file, b->file) &&
            !strcmp(a->build_id, b->build_id) && !a->here_ns == !b->here_ns &&
+           a->device == b->device && a->inode == b->inode &&
            (!a->by_address || (a->pid == b->pid && a->uid == b->uid));
 }
 
@@ -133,6 +138,8 @@ static int find_names(struct resolver *r, struct names *ret)
         .file = s->file,
         .build_id = s->build_id,
         .here_ns = r->same_boot || *s->build_id ? s->here_ns : 0,
+        .device = s->device,
+        .inode = s->inode,
         .pid = (pid_t)s->pid,
         .uid = s->uid,
     };
@@ -161,6 +168,8 @@ static void add_build_id(struct resolver *r, const char *build_id)
         return;
     sqlite3_bind_text(r->build, 1, build_id, -1, SQLITE_TRANSIENT);
     sqlite3_bind_text(r->build, 2, r->source.file, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(r->build, 3, (int64_t)r->source.device);
+    sqlite3_bind_int64(r->build, 4, (int64_t)r->source.inode);
     sqlite3_step(r->build);
     sqlite3_reset(r->build);
 }
@@ -272,21 +281,27 @@ static bool prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret)
     return sqlite3_prepare_v2(db, sql, -1, ret, NULL) == SQLITE_OK;
 }
 
-/* Recordings of earlier versions had no sources in stacks, earlier ones did not say whose files a
- * process saw, earlier ones had no names in stacks, and still earlier ones no users in maps. */
+/* Recordings of earlier versions had no numbers of files, earlier ones no sources in stacks,
+ * earlier ones did not say whose files a process saw, earlier ones had no names in stacks, and
+ * still earlier ones no users in maps. */
 static bool prepare_all(struct resolver *r)
 {
-    return (prepare(r->db, SELECT_STACKS("m.uid", "k.name", "m.here_ns", "ifnull(k.file, m.file)"),
+    return (prepare(r->db,
+                    SELECT_STACKS("m.uid", "k.name", "m.here_ns", "ifnull(k.file, m.file)",
+                                  "m.device", "m.inode"),
                     &r->stacks) ||
-            prepare(r->db, SELECT_STACKS("m.uid", "k.name", "m.here_ns", "m.file"), &r->stacks) ||
-            prepare(r->db, SELECT_STACKS("m.uid", "k.name", "NULL", "m.file"), &r->stacks) ||
-            prepare(r->db, SELECT_STACKS("m.uid", "NULL", "NULL", "m.file"), &r->stacks) ||
-            prepare(r->db, SELECT_STACKS("NULL", "NULL", "NULL", "m.file"), &r->stacks)) &&
+            prepare(r->db, OLDER_STACKS("m.uid", "k.name", "m.here_ns", "ifnull(k.file, m.file)"),
+                    &r->stacks) ||
+            prepare(r->db, OLDER_STACKS("m.uid", "k.name", "m.here_ns", "m.file"), &r->stacks) ||
+            prepare(r->db, OLDER_STACKS("m.uid", "k.name", "NULL", "m.file"), &r->stacks) ||
+            prepare(r->db, OLDER_STACKS("m.uid", "NULL", "NULL", "m.file"), &r->stacks) ||
+            prepare(r->db, OLDER_STACKS("NULL", "NULL", "NULL", "m.file"), &r->stacks)) &&
            prepare(r->db, "INSERT INTO functions VALUES(?,?,?)", &r->function) &&
            prepare(r->db, "INSERT INTO stack_functions VALUES(?,?)", &r->pair) &&
            (r->temporary || prepare(r->db,
                                     "UPDATE maps SET build_id=?1 WHERE file=?2 AND "
-                                    "build_id IS NULL AND here_ns IS NOT NULL",
+                                    "build_id IS NULL AND here_ns IS NOT NULL AND "
+                                    "ifnull(device, 0)=?3 AND ifnull(inode, 0)=?4",
                                     &r->build));
 }
 

@@ -23,7 +23,8 @@
     "start_reason INTEGER);"                                                                      \
     "CREATE TABLE maps("                                                                          \
     "id INTEGER PRIMARY KEY, pid INTEGER, time_ns INTEGER, start INTEGER, length INTEGER, "       \
-    "file_offset INTEGER, file TEXT, build_id TEXT, uid INTEGER, here_ns INTEGER);"               \
+    "file_offset INTEGER, file TEXT, build_id TEXT, uid INTEGER, here_ns INTEGER, "               \
+    "device INTEGER, inode INTEGER);"                                                             \
     "CREATE TABLE stacks("                                                                        \
     "id INTEGER PRIMARY KEY, caller INTEGER, kernel INTEGER, map INTEGER, address INTEGER, "      \
     "name TEXT, file TEXT, line INTEGER);"                                                        \

@@ -27,6 +27,7 @@ enum statement {
     THREAD_END,
     THREAD_STATE,
     MAP,
+    MAP_FILE,
     STACK,
     SAMPLE,
     SWITCH,
@@ -57,7 +58,9 @@ static const char *const statements[STATEMENTS] = {
     [THREAD_END] = "UPDATE threads SET end_ns=?2 WHERE id=?1",
     [THREAD_STATE] = "UPDATE threads SET start_state=?2, start_cause=?3, start_reason=?4 "
                      "WHERE id=?1",
-    [MAP] = "INSERT INTO maps VALUES(?,?,?,?,?,?,?,?,?,?)",
+    [MAP] = "INSERT INTO maps VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+    [MAP_FILE] = "UPDATE maps SET build_id=ifnull(?2, build_id), device=ifnull(?3, device), "
+                 "inode=ifnull(?4, inode) WHERE id=?1",
     [STACK] = "INSERT INTO stacks VALUES(?,?,?,?,?,?,?,?)",
     [SAMPLE] = "INSERT INTO samples VALUES(?,?,?,?,?,?)",
     [SWITCH] = "INSERT INTO switches VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
@@ -186,9 +189,15 @@ int writer_thread_end(struct writer *w, int64_t id, uint64_t end_ns)
 
 int writer_map(struct writer *w, const struct writer_map *map)
 {
-    return put(w, MAP, "iziiiittnz", map->id, map->pid, (int64_t)map->time_ns, (int64_t)map->start,
-               (int64_t)map->length, (int64_t)map->file_offset, map->file, map->build_id, map->uid,
-               map->here_ns);
+    return put(w, MAP, "iziiiittnzzz", map->id, map->pid, (int64_t)map->time_ns,
+               (int64_t)map->start, (int64_t)map->length, (int64_t)map->file_offset, map->file,
+               map->build_id, map->uid, map->here_ns, (int64_t)map->device, (int64_t)map->inode);
+}
+
+int writer_map_file(struct writer *w, const struct writer_map *map)
+{
+    return put(w, MAP_FILE, "itzz", map->id, map->build_id, (int64_t)map->device,
+               (int64_t)map->inode);
 }
 
 int writer_stack(struct writer *w, int64_t id, int64_t caller, bool kernel, int64_t map,

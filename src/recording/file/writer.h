@@ -67,11 +67,14 @@ struct writer_map {
     int64_t id, pid;
     uint64_t time_ns, start, length, file_offset;
     const char *file;
-    const char *build_id; /* hexadecimal digits */
-    int64_t uid;          /* negative: not known */
-    int64_t here_ns;      /* time_ns by the wall clock, if its process sees our files; else 0 */
+    const char *build_id;   /* hexadecimal digits */
+    int64_t uid;            /* negative: not known */
+    int64_t here_ns;        /* time_ns by the wall clock, if its process sees our files; else 0 */
+    uint64_t device, inode; /* of the file, as the kernel says of the mapping; inode 0: not known */
 };
 int writer_map(struct writer *w, const struct writer_map *map);
+/* Adds what became known of its file: the build id, or the numbers. */
+int writer_map_file(struct writer *w, const struct writer_map *map);
 
 /* A frame of a stack; caller 0: the outermost. Its function's name is known (name) or its address.
  */

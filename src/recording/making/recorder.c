@@ -428,6 +428,8 @@ static int on_map(struct recorder *r, const struct ring_event *event)
         .length = event->length,
         .file_offset = event->file_offset,
         .file = event->file,
+        .device = event->device,
+        .inode = event->inode,
     };
     char build_id[2 * 20 + 1];
 

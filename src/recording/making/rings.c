@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,6 +86,9 @@ struct rings {
     size_t count, ring_bytes; /* at most, of each */
     int *fds;                 /* of all events */
     size_t fd_count;
+    int *file_fds; /* of those that only tell which files are mapped */
+    size_t file_fd_count;
+    bool no_files; /* there is no room for these */
     uint8_t *store;
     size_t used, room;
     struct taken *taken;
@@ -190,6 +194,15 @@ void rings_leave_switches(struct rings *rings)
     rings->attr.context_switch = 0;
 }
 
+static void drop_file_events(struct rings *rings)
+{
+    while (rings->file_fd_count)
+        close(rings->file_fds[--rings->file_fd_count]);
+    free(rings->file_fds);
+    rings->file_fds = NULL;
+    rings->no_files = true;
+}
+
 void rings_close(struct rings *rings)
 {
     if (!rings)
@@ -202,6 +215,7 @@ void rings_close(struct rings *rings)
     }
     for (size_t i = 0; i < rings->fd_count; i++)
         close(rings->fds[i]);
+    drop_file_events(rings);
     free(rings->fds);
     free(rings->rings);
     free(rings->store);
@@ -235,7 +249,40 @@ static int open_as_allowed(struct rings *rings, pid_t tid, uint32_t cpu)
         rings->user_only = true;
         fd = open_event(rings, tid, cpu);
     }
+    if (fd == -EMFILE && rings->file_fd_count) {
+        drop_file_events(rings);
+        fd = open_event(rings, tid, cpu);
+    }
     return fd;
+}
+
+/* The record of a mapping has room for the file's build id or for its numbers, so the numbers come
+ * from a second event. Where it cannot be had, the files' numbers are not known. */
+static void add_file_event(struct rings *rings, const struct ring *ring, pid_t tid)
+{
+    struct perf_event_attr attr = {
+        .size = sizeof(attr),
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_DUMMY,
+        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+        .sample_id_all = 1,
+        .disabled = 1,
+        .enable_on_exec = rings->attr.enable_on_exec,
+        .inherit = rings->attr.inherit,
+        .mmap = 1,
+        .mmap2 = 1,
+        .exclude_kernel = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+    };
+    int fd;
+
+    if (!rings->attr.build_id || rings->no_files)
+        return; /* the one event tells it */
+    fd = (int)syscall(SYS_perf_event_open, &attr, tid, (int)ring->cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd >= 0 && (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) ||
+                    array_append(rings->file_fds, rings->file_fd_count, fd)))
+        close(fd);
 }
 
 static int open_error(const struct rings *rings, int error, struct prcb_error *err)
@@ -314,6 +361,7 @@ static int add_event(struct rings *rings, struct ring *ring, pid_t tid, struct p
     } else if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd)) {
         return prcb_fail(err, -errno, "PERF_EVENT_IOC_SET_OUTPUT: %s", strerror(errno));
     }
+    add_file_event(rings, ring, tid);
     return 0;
 }
 
@@ -344,6 +392,8 @@ bool rings_user_only(const struct rings *rings)
 
 void rings_start(struct rings *rings)
 {
+    for (size_t i = 0; i < rings->file_fd_count; i++)
+        ioctl(rings->file_fds[i], PERF_EVENT_IOC_ENABLE, 0);
     for (size_t i = 0; i < rings->fd_count; i++)
         ioctl(rings->fds[i], PERF_EVENT_IOC_ENABLE, 0);
 }
@@ -479,6 +529,9 @@ static bool decode_map(const struct perf_event_header *head, struct ring_event *
     if (head->misc & PERF_RECORD_MISC_MMAP_BUILD_ID && map->build.size <= 20 && map->build.size) {
         ret->build_id = map->build.id;
         ret->build_id_size = map->build.size;
+    } else {
+        ret->device = makedev(map->major, map->minor);
+        ret->inode = map->inode;
     }
     return true;
 }

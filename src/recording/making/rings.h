@@ -65,6 +65,8 @@ struct ring_event {
     const char *file;
     const uint8_t *build_id; /* NULL: not told */
     size_t build_id_size;
+    uint64_t device, inode; /* of the file, told by another record of the mapping; inode 0: not
+                             * told */
     /* RING_NAME */
     const char *name;
     bool exec;

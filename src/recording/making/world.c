@@ -6,10 +6,12 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "array.h"
@@ -30,6 +32,9 @@ struct map {
     uint64_t base; /* an address less this is a place in the file */
     uint64_t name; /* of the file: a hash of its last part */
     int64_t id;
+    uint64_t inode;    /* of its file; 0: not known, or none */
+    bool has_build_id; /* of its file */
+    bool whole;        /* no second record of it comes */
 };
 
 struct process {
@@ -378,14 +383,37 @@ static uint64_t hash_of_name(const char *path)
     return table_hash_text(text);
 }
 
-int world_map(struct world *world, const struct writer_map *map)
+/* Two records tell of one mapping: one has the file's build id, the other its numbers; if there is
+ * no build id, both say the same. Finds what the first one made; NULL: this is the first. */
+static struct map *other_record_of(const struct process *process, const struct writer_map *map)
+{
+    size_t at = first_behind(process, map->start);
+    struct map *found = at < process->map_count ? &process->maps[at] : NULL;
+
+    if (!found || found->whole || found->start != map->start ||
+        found->end != map->start + map->length || found->base != map->start - map->file_offset ||
+        found->name != hash_of_name(map->file))
+        return NULL;
+    if (map->build_id || found->has_build_id)
+        return (map->build_id ? !found->has_build_id : !found->inode) ? found : NULL;
+    return found->inode == map->inode ? found : NULL;
+}
+
+static int add_map(struct world *world, const struct writer_map *map, bool whole)
 {
     struct process *process = find_process(world, (int32_t)map->pid, true);
     struct writer_map row = *map;
+    struct map *known;
     int result;
 
     if (!process || map->start + map->length < map->start)
         return process ? 0 : -ENOMEM;
+    known = whole ? NULL : other_record_of(process, map);
+    if (known) {
+        row.id = known->id;
+        known->whole = true;
+        return known->has_build_id || map->build_id ? writer_map_file(world->writer, &row) : 0;
+    }
     row.id = ++world->last_map;
     row.uid = names_is_anonymous(map->file) ? owner_of(map->pid) : -1;
     if (!process->looked)
@@ -398,8 +426,16 @@ int world_map(struct world *world, const struct writer_map *map)
                                  .base = map->start - map->file_offset,
                                  .name = hash_of_name(map->file),
                                  .id = row.id,
+                                 .inode = row.inode,
+                                 .has_build_id = row.build_id != NULL,
+                                 .whole = whole,
                              });
     return result ? result : writer_map(world->writer, &row);
+}
+
+int world_map(struct world *world, const struct writer_map *map)
+{
+    return add_map(world, map, false);
 }
 
 /* ---- from /proc ------------------------------------------------------------ */
@@ -415,17 +451,20 @@ static int look_at_maps(struct world *world, int32_t pid, uint64_t time_ns)
     while (!result && rest && (line = strsep(&rest, "\n"))) {
         struct writer_map map = {.pid = pid, .time_ns = time_ns};
         unsigned long long start, end, offset;
+        unsigned int major_number, minor_number;
         char mode[8];
         int name = 0;
 
-        if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &start, &end, mode, &offset, &name) < 4 ||
+        if (sscanf(line, "%llx-%llx %7s %llx %x:%x %" SCNu64 " %n", &start, &end, mode, &offset,
+                   &major_number, &minor_number, &map.inode, &name) < 7 ||
             !strchr(mode, 'x') || end <= start)
             continue;
+        map.device = makedev(major_number, minor_number);
         map.start = start;
         map.length = end - start;
         map.file_offset = offset;
         map.file = name && line[name] ? line + name : "//anon";
-        result = world_map(world, &map);
+        result = add_map(world, &map, true);
     }
     free(text);
     return result;

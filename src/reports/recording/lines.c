@@ -17,12 +17,12 @@
 
 /* The samples by the place of their innermost frame, one file after the other. Only a build id
  * says on which machine the file is. */
-#define SELECT_PLACES(here)                                                                        \
+#define SELECT_PLACES(here, device, inode)                                                         \
     "SELECT m.file, m.build_id, k.address - m.start + m.file_offset, count(*), sum(s.weight), "    \
-    "min(CASE WHEN m.build_id IS NOT NULL THEN " here " END) "                                     \
+    "min(CASE WHEN m.build_id IS NOT NULL THEN " here " END), " device ", " inode " "              \
     "FROM samples s JOIN stacks k ON k.id = s.stack JOIN maps m ON m.id = k.map "                  \
     "WHERE NOT k.kernel AND substr(m.file, 1, 1) = '/' "                                           \
-    "GROUP BY 1, 2, 3, " here " IS NULL ORDER BY 1, 2, " here " IS NULL"
+    "GROUP BY 1, 2, " here " IS NULL, 7, 8, 3 ORDER BY 1, 2, " here " IS NULL, 7, 8"
 
 struct place {
     uint64_t at, samples, weight;
@@ -30,8 +30,9 @@ struct place {
 
 struct making {
     struct lines lines;
-    char *file, *build_id; /* of the places that wait */
-    int64_t here_ns;       /* of the first of them; 0: not known */
+    char *file, *build_id;  /* of the places that wait */
+    int64_t here_ns;        /* of the first of them; 0: not known */
+    uint64_t device, inode; /* as names.h */
     struct place *places;
     size_t count, place_room;
     struct namer namer;
@@ -63,6 +64,8 @@ static int find_lines(struct making *m)
         .file = m->file,
         .build_id = m->build_id,
         .here_ns = m->here_ns,
+        .device = m->device,
+        .inode = m->inode,
         .uid = -1,
     };
     uint64_t *places = malloc((m->count + 1) * sizeof(*places));
@@ -97,9 +100,12 @@ static int add_place(sqlite3_stmt *statement, void *ctx)
     const char *file = (const char *)sqlite3_column_text(statement, 0);
     const char *build_id = (const char *)sqlite3_column_text(statement, 1);
     int64_t here_ns = sqlite3_column_int64(statement, 5);
+    uint64_t device = (uint64_t)sqlite3_column_int64(statement, 6);
+    uint64_t inode = (uint64_t)sqlite3_column_int64(statement, 7);
     struct making *m = ctx;
 
-    if (differs(m->file, file) || differs(m->build_id, build_id) || !m->here_ns != !here_ns) {
+    if (differs(m->file, file) || differs(m->build_id, build_id) || !m->here_ns != !here_ns ||
+        m->device != device || m->inode != inode) {
         int result = find_lines(m);
 
         if (result)
@@ -111,6 +117,8 @@ static int add_place(sqlite3_stmt *statement, void *ctx)
         if (!m->file || !m->build_id)
             return -ENOMEM;
         m->here_ns = here_ns;
+        m->device = device;
+        m->inode = inode;
     }
     if (here_ns < m->here_ns)
         m->here_ns = here_ns;
@@ -189,9 +197,9 @@ int lines_make(const struct recording *recording, struct lines *ret, struct prcb
     if (!result)
         result = recording_query(
             recording,
-            recording_query(recording, "SELECT here_ns FROM maps LIMIT 0", add_place, &m, NULL)
-                ? SELECT_PLACES("NULL") /* of an earlier version */
-                : SELECT_PLACES("m.here_ns"),
+            recording_query(recording, "SELECT inode FROM maps LIMIT 0", add_place, &m, NULL)
+                ? SELECT_PLACES("NULL", "NULL", "NULL") /* of an earlier version */
+                : SELECT_PLACES("m.here_ns", "m.device", "m.inode"),
             add_place, &m, err);
     if (!result && m.count)
         result = find_lines(&m);
