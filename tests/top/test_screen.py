@@ -322,6 +322,46 @@ int main(int argc, char **argv) {
                 self.tmux("kill-server")
                 held.kill()
 
+    def test_critical_path(self):
+        """Two readers of pipes, whom a third thread answers when it has slept: that is on their path, with its functions."""
+        asked = subprocess.Popen([sys.executable, "-c", """
+import ctypes, os, threading, time
+name = ctypes.CDLL(None).prctl
+pairs = [(os.pipe(), os.pipe()) for _ in range(2)]
+def fetch_rates():
+    time.sleep(0.05)
+def render():
+    name(15, b"the-renderer", 0, 0, 0)
+    print(threading.get_native_id(), flush=True)
+    while True:
+        fetch_rates()
+        for asked, answered in pairs:
+            os.read(asked[0], 1)
+            os.write(answered[1], b"x")
+def handle(asked, answered):
+    name(15, b"the-handler", 0, 0, 0)
+    while True:
+        os.write(asked[1], b"x")
+        os.read(answered[0], 1)
+threading.Thread(target=render).start()
+for pair in pairs:
+    threading.Thread(target=handle, args=pair).start()
+"""], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(asked.stdout.close)
+        self.addCleanup(asked.wait)
+        self.addCleanup(asked.kill)
+        renderer = int(asked.stdout.readline())
+        self.start("-p", str(asked.pid), "-d", "0.3", "-i", "--by-whom", width=200)
+        self.see(r"the-handler|perf tier")
+        if "perf tier" in self.screen():
+            self.skipTest("no wakers on the perf tier")
+        self.keys("/")
+        self.keys("-l", "the-handler")
+        self.keys("Enter", "Enter")
+        self.see(rf"CRITICAL PATH \(what waits lead to\)\s+(\S.*)?[89]\d% the-renderer \({renderer}\) in sleep")
+        self.keys("Tab", "Tab", "Tab", "Enter")
+        self.see(rf"^the-renderer \({renderer}\)")
+
     def test_by_whom(self):
         """A reader of a pipe, whom its child wakes up: Enter goes from one to the other."""
         pair = subprocess.Popen([sys.executable, "-c", """

@@ -158,6 +158,16 @@ static void some_whom(void *ctx, const struct top_row *row, uint32_t cause, stru
     ret->pieces[1] = (struct top_piece){56, 1, TOP_NONE, "timer (timed out)"};
 }
 
+static void some_path(void *ctx, const struct top_row *row, struct top_pieces *ret)
+{
+    struct top *t = ctx;
+
+    *ret = (struct top_pieces){.count = 2, .whole_ns = 100, .known_ns = 90};
+    ret->pieces[0] = (struct top_piece){90, 1, TOP_NONE, "2 threads (worker) running"};
+    ret->pieces[1] = (struct top_piece){10, 1, top_model_find(&t->model, 3338ull << 8),
+                                        "worker-5 (3338) in sleep: nap < fetch_rates"};
+}
+
 static int set_up(void **state)
 {
     struct top *t = calloc(1, sizeof(*t));
@@ -170,7 +180,8 @@ static int set_up(void **state)
     snprintf(t->ui.setting.host, sizeof(t->ui.setting.host), "web-17");
     snprintf(t->ui.setting.tier, sizeof(t->ui.setting.tier), "tier bpf");
     t->ui.setting.interval_ns = S;
-    t->ui.details = (struct top_details){some_where, some_whom, some_wait, NULL, t, NULL, NULL};
+    t->ui.details = (struct top_details){
+        .where = some_where, .whom = some_whom, .path = some_path, .wait = some_wait, .ctx = t};
     t->grid.unicode = true;
     *state = t;
     return 0;
@@ -379,6 +390,29 @@ static void following_a_waker_is_enter(void **state)
     draw(t, 100, 30);
     assert_int_equal(t->ui.subject.tid, 3338);
     assert_true(shows(t, "worker-5 (3338)"));
+}
+
+static void following_a_path_is_enter(void **state)
+{
+    struct top *t = *state;
+
+    draw(t, 100, 30);
+    type(t, "/worker-7\n\n");
+    draw(t, 100, 30);
+    assert_true(shows(t, "CRITICAL PATH (what waits lead to)"));
+    assert_true(shows(t, "worker-5 (3338) in sleep: nap"));
+    for (int i = 0; i < TOP_PATH; i++)
+        top_ui_key(&t->ui, TOP_KEY_TAB);
+    assert_int_equal(t->ui.pane, TOP_PATH);
+    type(t, "\n"); /* two threads are no row to go to */
+    assert_int_equal(t->ui.subject.tid, 3340);
+    top_ui_key(&t->ui, TOP_KEY_DOWN);
+    type(t, "\n");
+    draw(t, 100, 30);
+    assert_int_equal(t->ui.subject.tid, 3338);
+    type(t, "T"); /* of the present alone */
+    draw(t, 100, 30);
+    assert_false(shows(t, "in sleep: nap"));
 }
 
 static void time_goes_back_and_on(void **state)
@@ -786,6 +820,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(containers_have_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(history_is_of_the_same_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(following_a_waker_is_enter, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(following_a_path_is_enter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_goes_back_and_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ended_threads_are_one_row, set_up, tear_down),

@@ -147,7 +147,7 @@ static void take_looks(const struct prcb_edge *edge, struct why_report *ret, str
     struct why *w;
 
     assert_int_equal(why_open(&source, &w), 0);
-    assert_int_equal(why_paths_open(w), 0);
+    assert_int_equal(why_paths_open(w, WHY_PATHS_PIECES, false), 0);
     for (int i = 1; i <= LOOKS; i++) {
         look(w, CLIENT, i);
         look(w, SERVER, i);
@@ -209,6 +209,77 @@ static void test_an_edge_that_is_too_short_proves_nothing(void **state)
     assert_non_null(path_by(&report, CLIENT));
     assert_int_equal(path_by(&report, CLIENT)->ns, LOOKS * LOOK_NS);
     assert_int_equal(path_by(&report, SERVER)->others_ns, 0);
+    why_report_deinit(&report);
+    why_close(w);
+}
+
+static bool is_server(void *ctx, const struct prcb_account *a)
+{
+    return a->tid == SERVER;
+}
+
+/* Of many waits the last ones are kept; who is aside has no path, nor any part of others' causes.
+ */
+static void test_paths_of_recent_waits(void **state)
+{
+    struct prcb_edge edge = {.kind = PRCB_EDGE_WOKEN_BY,
+                             .cause = PRCB_CAUSE_PIPE,
+                             .by = PRCB_BY_THREAD,
+                             .tid = SERVER,
+                             .pid = CLIENT};
+    const struct why_source source = {
+        .read = no_stack, .edges = edges_of, .aside = is_server, .ctx = &edge};
+    struct why_report report;
+    struct why *w;
+
+    assert_int_equal(why_open(&source, &w), 0);
+    assert_int_equal(why_paths_open(w, 9, true), 0);
+    for (uint64_t i = 0; i < 100; i++) {
+        bool waits = i % 2;
+        struct prcb_account a = {.size = sizeof(a),
+                                 .present = PRCB_HAS_OPEN | PRCB_HAS_WAITS,
+                                 .flags = waits ? 0 : PRCB_ACCOUNT_RUNNING,
+                                 .key = CLIENT,
+                                 .tid = CLIENT,
+                                 .pid = CLIENT,
+                                 .comm = "client",
+                                 .switches = i,
+                                 .wait_ns = i / 2 * LOOK_NS};
+
+        a.open.cause = waits ? PRCB_CAUSE_PIPE : PRCB_CAUSE_NONE;
+        a.open.ns = waits ? LOOK_NS / 2 : 0;
+        a.waits[PRCB_CAUSE_PIPE].count = edge.count = i / 2;
+        a.waits[PRCB_CAUSE_PIPE].ns = edge.ns = i / 2 * LOOK_NS;
+        assert_int_equal(why_account(w, &a, 7 + i * LOOK_NS), 0);
+        a = (struct prcb_account){.size = sizeof(a),
+                                  .present = PRCB_HAS_OPEN | PRCB_HAS_WAITS,
+                                  .key = SERVER,
+                                  .tid = SERVER,
+                                  .pid = CLIENT,
+                                  .comm = "server",
+                                  .switches = 1,
+                                  .open = {.cause = PRCB_CAUSE_SLEEP, .ns = (i + 1) * LOOK_NS}};
+        assert_int_equal(why_account(w, &a, 7 + i * LOOK_NS), 0);
+        if (i % 10 == 9) { /* as often as one likes */
+            assert_int_equal(why_report_make(w, &report), 0);
+            why_report_deinit(&report);
+        }
+    }
+    assert_int_equal(why_report_make(w, &report), 0);
+    assert_int_equal(report.count, 2);
+    for (size_t i = 0; i < report.count; i++) {
+        const struct why_process *process = &report.processes[i];
+
+        assert_int_equal(process->threads, 1);
+        assert_int_equal(process->path_count != 0, !process->aside);
+        if (process->aside)
+            continue;
+        assert_int_equal(process->cause_count, 1);
+        assert_int_equal(process->paths[0].tid, SERVER);
+        assert_int_equal(process->paths[0].part.cause, PRCB_CAUSE_SLEEP);
+        assert_true(process->paths[0].others_ns > process->path_ns / 2);
+        assert_true(process->path_ns <= process->wait_ns);
+    }
     why_report_deinit(&report);
     why_close(w);
 }
@@ -314,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_object_of_a_futex_by_its_stack),
         cmocka_unit_test(test_a_wait_leads_to_who_ended_it),
         cmocka_unit_test(test_an_edge_that_is_too_short_proves_nothing),
+        cmocka_unit_test(test_paths_of_recent_waits),
         cmocka_unit_test(test_ended_processes_of_one_name_are_one),
         cmocka_unit_test(test_a_chosen_wait_that_stands_for_others),
     };

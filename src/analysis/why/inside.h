@@ -27,6 +27,7 @@ struct process {
     char comm[16];
     uint64_t cgroup; /* of the first account; 0: not known */
     bool first;      /* it has the process's first thread */
+    bool aside;      /* why_source.aside */
     uint64_t threads;
     /* Of threads whose accounts were given back. */
     uint64_t wall_ns, run_ns, ready_ns, wait_ns;

@@ -12,7 +12,6 @@
 #include "inside.h"
 #include "path.h"
 
-#define PIECES_MOST 500000 /* 40 MB; looks after them are left out */
 #define EDGES_MOST  256    /* threads of a look whose edges are read */
 #define ROWS_MOST   128    /* of a process's paths */
 
@@ -28,19 +27,23 @@ struct lived {
 
 struct paths {
     struct path_piece *pieces;
-    size_t count, room;
+    size_t count, room, most;
     struct lived *threads; /* number 1 is the first */
     size_t thread_count, thread_room;
     struct table by_tid; /* numbers of the last with that tid */
     uint64_t now;        /* of the last look */
     unsigned edges_read; /* in it */
-    bool full;
+    bool recent, full;
 };
 
-int why_paths_open(struct why *w)
+int why_paths_open(struct why *w, size_t most, bool recent)
 {
     w->paths = calloc(1, sizeof(*w->paths));
-    return w->paths ? 0 : -ENOMEM;
+    if (!w->paths)
+        return -ENOMEM;
+    w->paths->most = most;
+    w->paths->recent = recent;
+    return 0;
 }
 
 void paths_close(struct paths *p)
@@ -58,20 +61,6 @@ void paths_close(struct paths *p)
 static struct lived *lived_of(struct paths *p, size_t number)
 {
     return &p->threads[number - 1];
-}
-
-static int meet(struct paths *p, struct thread *thread, const struct prcb_account *a)
-{
-    struct lived lived = {.process = thread->process, .pid = why_process_of(a), .tid = a->tid};
-
-    if (thread->path)
-        return 0;
-    table_remove(&p->by_tid, (uint32_t)a->tid, NULL);
-    if (array_add(p->threads, p->thread_count, p->thread_room, lived) ||
-        table_put_number(&p->by_tid, (uint32_t)a->tid, p->thread_count))
-        return -ENOMEM;
-    thread->path = p->thread_count;
-    return 0;
 }
 
 /* ---- who ended a wait ---- */
@@ -116,6 +105,25 @@ static int grow(const struct prcb_edge *edge, void *ctx)
         g->who = *edge;
     }
     return 0;
+}
+
+static int meet(struct why *w, struct thread *thread, const struct prcb_account *a)
+{
+    struct lived lived = {.process = thread->process, .pid = why_process_of(a), .tid = a->tid};
+    struct growth before = {.cause = PRCB_CAUSE_NONE};
+    struct paths *p = w->paths;
+
+    if (thread->path)
+        return 0;
+    table_remove(&p->by_tid, (uint32_t)a->tid, NULL);
+    if (array_add(p->threads, p->thread_count, p->thread_room, lived) ||
+        table_put_number(&p->by_tid, (uint32_t)a->tid, p->thread_count))
+        return -ENOMEM;
+    thread->path = p->thread_count;
+    before.thread = lived_of(p, thread->path);
+    if (p->recent && w->source.edges)
+        w->source.edges(w->source.ctx, a->key, grow, &before);
+    return before.failed ? -ENOMEM : 0;
 }
 
 /* Sets who ended the wait that was going on at the look before: who ended at least so much of what
@@ -173,6 +181,31 @@ static void end_piece(struct paths *p, struct lived *lived, uint64_t now)
     lived->piece = 0;
 }
 
+/* A piece as of now: one that goes on has no end yet. */
+static struct path_piece piece_at(const struct paths *p, size_t i)
+{
+    struct path_piece piece = p->pieces[i];
+
+    if (!piece.end_ns)
+        piece.end_ns = piece.woken_ns = p->now;
+    return piece;
+}
+
+/* Forgets the older half of the pieces, but for those that go on. */
+static void forget(struct paths *p)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < p->count; i++) {
+        if (i < p->count / 2 && p->pieces[i].end_ns)
+            continue;
+        if (!p->pieces[i].end_ns)
+            lived_of(p, p->pieces[i].thread + 1)->piece = kept + 1;
+        p->pieces[kept++] = p->pieces[i];
+    }
+    p->count = kept;
+}
+
 static int begin_piece(struct paths *p, size_t number, enum path_kind kind,
                        const struct prcb_account *a)
 {
@@ -187,7 +220,9 @@ static int begin_piece(struct paths *p, size_t number, enum path_kind kind,
         .cause = (uint8_t)a->open.cause,
     };
 
-    p->full |= p->count >= PIECES_MOST;
+    if (p->count >= p->most && p->recent)
+        forget(p);
+    p->full |= p->count >= p->most;
     if (kind == PATH_UNKNOWN || p->full)
         return 0;
     if (array_add(p->pieces, p->count, p->room, piece))
@@ -211,7 +246,7 @@ int paths_take(struct why *w, struct thread *thread, const struct prcb_account *
     if (now != p->now)
         p->edges_read = 0;
     p->now = now;
-    result = meet(p, thread, a);
+    result = meet(w, thread, a);
     if (result)
         return result;
     lived = lived_of(p, thread->path);
@@ -357,7 +392,7 @@ static int add_piece(struct making *m, const struct path_piece *piece)
     size_t count;
     int result;
 
-    if (!leads(piece))
+    if (!leads(piece) || m->to->aside)
         return 0;
     m->weight = weight_of(m, piece);
     result = path_find(m->path, piece->thread, piece->start_ns, piece->end_ns, &steps, &count);
@@ -384,26 +419,27 @@ int paths_make(struct why *w, struct why_report *report)
 
     if (!p)
         return 0;
-    for (size_t i = 0; i < p->thread_count; i++) {
-        if (p->threads[i].piece)
-            end_piece(p, &p->threads[i], p->now);
-    }
     pieces = malloc((p->count + 1) * sizeof(*pieces));
     if (!pieces)
         return -ENOMEM;
-    array_copy(pieces, p->pieces, p->count);
+    for (size_t i = 0; i < p->count; i++)
+        pieces[i] = piece_at(p, i);
     result = path_open(pieces, p->count, &path);
     m.path = path;
     m.seen = calloc(report->count + 1, sizeof(*m.seen));
     if (!m.seen)
         result = -ENOMEM;
     for (size_t i = 0; i < p->count && !result; i++) {
-        if (leads(&p->pieces[i]))
-            *seen_of(&m, &p->pieces[i]) += (double)(p->pieces[i].end_ns - p->pieces[i].start_ns);
+        const struct path_piece piece = piece_at(p, i);
+
+        if (leads(&piece))
+            *seen_of(&m, &piece) += (double)(piece.end_ns - piece.start_ns);
     }
     for (size_t i = 0; i < p->count && !result; i++) {
-        m.to = &report->processes[process_at(p, &p->pieces[i])->number];
-        result = add_piece(&m, &p->pieces[i]);
+        const struct path_piece piece = piece_at(p, i);
+
+        m.to = &report->processes[process_at(p, &piece)->number];
+        result = add_piece(&m, &piece);
     }
     for (size_t i = 0; i < report->count; i++)
         array_sort(report->processes[i].paths, report->processes[i].path_count, by_time);

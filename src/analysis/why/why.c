@@ -90,6 +90,7 @@ pid_t why_busiest(const struct why *w)
 static struct process *process_of(struct why *w, const struct prcb_account *a)
 {
     bool by_name = w->source.by_name;
+    bool aside = w->source.aside && w->source.aside(w->source.ctx, a);
     pid_t pid = why_process_of(a);
     const struct table_slot *slot = NULL;
     uint64_t key = (uint32_t)pid;
@@ -99,7 +100,8 @@ static struct process *process_of(struct why *w, const struct prcb_account *a)
         key = table_mix(key, table_hash(a->comm, strnlen(a->comm, sizeof(a->comm))));
     while ((slot = table_next(&w->by_pid, key, slot))) {
         process = slot->item;
-        if (process->pid == pid && (!by_name || !strncmp(process->comm, a->comm, sizeof(a->comm))))
+        if (process->pid == pid && process->aside == aside &&
+            (!by_name || !strncmp(process->comm, a->comm, sizeof(a->comm))))
             return process;
     }
     process = calloc(1, sizeof(*process));
@@ -108,6 +110,7 @@ static struct process *process_of(struct why *w, const struct prcb_account *a)
         return NULL;
     }
     process->pid = pid;
+    process->aside = aside;
     process->cgroup = a->present & PRCB_HAS_CGROUP ? a->cgroup : 0;
     process->next = w->processes;
     w->processes = process;
@@ -841,6 +844,7 @@ static int make_process(const struct why *w, const struct process *process, stru
                                 .threads = process->threads,
                                 .cgroup = process->cgroup,
                                 .first = process->first,
+                                .aside = process->aside,
                                 .ended = process->ended,
                                 .doings = process->doings,
                                 .doing_count = process->doing_count};

@@ -50,6 +50,9 @@ struct why_source {
     int (*edges)(void *ctx, uint64_t key, prcb_edge_fn fn, void *fn_ctx);
     void *ctx;
     uint64_t min_wait_ns; /* shorter ones are not asked for */
+    /* Whether a thread is looked at for others' paths alone. The report has those of a process as
+     * one of their own, aside, without paths. NULL: none is. */
+    bool (*aside)(void *ctx, const struct prcb_account *a);
     /* The report has a row for the threads of each process that had the same name when they were
      * met first, instead of one a process; its comm is that name. */
     bool by_name;
@@ -168,6 +171,7 @@ struct why_process {
     char comm[16];
     uint64_t cgroup; /* of its first thread that was met; 0: not known */
     bool first;      /* the process's first thread is among these */
+    bool aside;      /* why_source.aside */
     uint64_t ended;  /* that so many ended ones of the name are one; pid: of one. 0: it is one */
     uint64_t threads, wall_ns, run_ns, ready_ns, wait_ns, idle_ns, known_ns;
     struct why_cause *causes; /* by time that is not idling, longest first */
@@ -222,8 +226,11 @@ int why_fold_ended(struct why *w); /* 0 or -ENOMEM */
 /* Returns the process of the report that a process is in; ctx: the struct why. */
 uint64_t why_folded(uint64_t pid, void *ctx);
 
-/* Before the first look, where reports are to have paths; 0 or -ENOMEM. */
-int why_paths_open(struct why *w);
+/* Before the first look, where reports are to have paths; 0 or -ENOMEM. most: pieces of time that
+ * are kept, 88 bytes each; recent: beyond these the older ones are forgotten, and edges held
+ * something before the first look. Else later looks are left out. */
+#define WHY_PATHS_PIECES 500000
+int why_paths_open(struct why *w, size_t most, bool recent);
 
 int why_report_make(struct why *w, struct why_report *ret); /* 0 or -ENOMEM */
 /* Takes a process's tasks, and what they say of its threads' waits. */

@@ -75,6 +75,8 @@ void why_put_objects(struct json_doc *b, json_object *row, const struct why_outp
 json_object *why_object_json(struct json_doc *b, const struct object *object);
 
 #define WHY_PATHS_SHOWN 3
+/* Says who does what on a path: "reporter (12) in sleep", "3 threads (worker) running". */
+void why_path_words(const struct why_path *path, char *ret, size_t size);
 /* Makes the member "critical_path" of a process, of so many rows at most; stacks: with these. */
 json_object *why_paths_json(struct json_doc *b, const struct why_output *output,
                             const struct why_process *process, size_t most, bool stacks);

@@ -413,27 +413,24 @@ static void write_tasks(FILE *out, const struct why_output *output,
         fprintf(out, "%14" PRIu64 "  ran while they were looked at\n", tasks->moved);
 }
 
-/* Writes "reporter (12) in sleep", "3 threads (worker) running". */
-static void write_path_words(FILE *out, const struct why_path *path)
+void why_path_words(const struct why_path *path, char *ret, size_t size)
 {
     const char *word = path->part.kind == WHY_STACK ? path->part.stack.word : NULL;
-    char comm[64];
+    char who[96], comm[64];
 
     text_copy(TEXT_MARKS, path->comm, comm, sizeof(comm));
     if (path->threads > 1)
-        fprintf(out, "%" PRIu64 " threads (%s)", path->threads, comm);
+        snprintf(who, sizeof(who), "%" PRIu64 " threads (%s)", path->threads, comm);
     else
-        fprintf(out, "%s (%d)", comm, (int)path->tid);
-    if (!path->seen)
-        fputs(", which was not seen", out);
-    else if (path->state == WHY_RUNS)
-        fputs(" running", out);
-    else if (path->state == WHY_READY)
-        fputs(" ready, no processor", out);
+        snprintf(who, sizeof(who), "%s (%d)", comm, (int)path->tid);
+    if (path->seen && path->state == WHY_WAITS)
+        snprintf(ret, size, "%s in %s%s%s%s", who, why_cause_name(path->part.cause),
+                 word ? " (" : "", word ? word : "", word ? ")" : "");
     else
-        fprintf(out, " in %s%s%s%s", why_cause_name(path->part.cause), word ? " (" : "",
-                word ? word : "", word ? ")" : "");
-    fputc('\n', out);
+        snprintf(ret, size, "%s%s", who,
+                 !path->seen                ? ", which was not seen"
+                 : path->state == WHY_READY ? " ready, no processor"
+                                            : " running");
 }
 
 /* Writes what threads do for which others wait; where waits lead to nobody else, the causes have
@@ -441,7 +438,7 @@ static void write_path_words(FILE *out, const struct why_path *path)
 static void write_paths(FILE *out, const struct why_output *output,
                         const struct why_process *process)
 {
-    char time[FORMAT_CELL], share[FORMAT_CELL];
+    char time[FORMAT_CELL], share[FORMAT_CELL], words[256];
     uint64_t others = 0;
 
     for (size_t i = 0; i < process->path_count; i++)
@@ -456,8 +453,8 @@ static void write_paths(FILE *out, const struct why_output *output,
         const struct why_path *path = &process->paths[i];
 
         format_share(path->ns, process->path_ns, share, sizeof(share));
-        fprintf(out, "%14s  ", share);
-        write_path_words(out, path);
+        why_path_words(path, words, sizeof(words));
+        fprintf(out, "%14s  %s\n", share, words);
         if (path->state == WHY_WAITS && path->part.kind == WHY_STACK) {
             fprintf(out, "%*s", STACK_INDENT, "");
             write_stack(out, output, &path->part.stack);

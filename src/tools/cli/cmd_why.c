@@ -751,7 +751,7 @@ static int open_all(struct run *run, struct prcb_error *err)
     source.edges = run->whom ? looks_edges : NULL;
     if (!result &&
         (why_open(&source, &run->why) || (run->options->spans && why_spans_open(run->why)) ||
-         (has_paths(run) && why_paths_open(run->why)))) {
+         (has_paths(run) && why_paths_open(run->why, WHY_PATHS_PIECES, false)))) {
         snprintf(err->text, sizeof(err->text), "out of memory");
         result = -ENOMEM;
     }

@@ -17,6 +17,16 @@
 #define LONG_NS   (20 * 1000000ull) /* waits of such length are worth a look at their stack */
 #define SLEEPERS  32                /* how many are asked about at a time */
 #define WHOM_MOST 256               /* threads of a row whose edges are summed */
+#define WATCHED   256               /* threads whose stacks are read */
+
+static uint32_t find_thread(const struct top_model *m, pid_t tid)
+{
+    for (uint32_t i = 0; tid && i < m->thread_count; i++) {
+        if (m->threads[i].key && m->threads[i].tid == tid && !m->threads[i].end_ns)
+            return i;
+    }
+    return TOP_NONE;
+}
 
 /* ---- stacks -------------------------------------------------------------------------------- */
 
@@ -61,22 +71,59 @@ void top_run_ask_sleepers(struct top_run *run)
     }
 }
 
+static bool is_subject(const struct top_ui *ui, uint32_t index)
+{
+    for (uint32_t i = 0; i < ui->subject_count; i++) {
+        if (ui->subject_threads[i] == index)
+            return true;
+    }
+    return false;
+}
+
+/* Adds threads of the same process, for which those of the row may wait. */
+static uint32_t add_others(const struct top_run *run, uint64_t *keys, uint32_t count)
+{
+    const struct top_ui *ui = &run->ui;
+
+    if (ui->screen != TOP_PANES || ui->subject_group != TOP_THREADS || !ui->subject_count)
+        return count;
+    for (uint32_t i = 0; i < run->model.thread_count && count < WATCHED; i++) {
+        const struct top_thread *thread = &run->model.threads[i];
+
+        if (thread->key && !thread->end_ns && !thread->kernel && !is_subject(ui, i) &&
+            thread->process == run->model.threads[ui->subject_threads[0]].process)
+            keys[count++] = thread->key;
+    }
+    return count;
+}
+
 /* Watches the threads of the row that is open, as long as it is. */
 void top_run_watch(struct top_run *run)
 {
     const struct top_ui *ui = &run->ui;
-    uint64_t keys[256];
-    uint32_t count = 0;
+    uint64_t keys[WATCHED];
+    uint32_t count = 0, all;
 
     if (!run->where)
         return;
-    for (uint32_t i = 0; ui->screen == TOP_PANES && i < ui->subject_count && count < 256; i++) {
+    for (uint32_t i = 0; ui->screen == TOP_PANES && i < ui->subject_count && count < WATCHED; i++) {
         const struct top_thread *thread = &run->model.threads[ui->subject_threads[i]];
 
         if (!thread->end_ns)
             keys[count++] = thread->key;
     }
-    top_where_watch(run->where, keys, count);
+    all = add_others(run, keys, count);
+    top_where_watch(run->where, keys, all, all - count);
+}
+
+static void path_pieces(void *ctx, const struct top_row *row, struct top_pieces *ret)
+{
+    struct top_run *run = ctx;
+
+    (void)row;
+    top_where_path(run->where, ret);
+    for (uint32_t i = 0; i < ret->count; i++)
+        ret->pieces[i].thread = find_thread(&run->model, ret->pieces[i].tid);
 }
 
 void top_run_open_stacks(struct top_run *run)
@@ -89,6 +136,7 @@ void top_run_open_stacks(struct top_run *run)
     }
     run->ui.details.where = where_pieces;
     run->ui.details.wait = where_wait;
+    run->ui.details.path = run->perf ? NULL : path_pieces;
     run->ui.details.ctx = run;
 }
 
@@ -122,15 +170,6 @@ bool top_run_close_stacks(struct top_run *run)
 #endif
 
 /* ---- by whom --------------------------------------------------------------------------------- */
-
-static uint32_t find_thread(const struct top_model *m, pid_t tid)
-{
-    for (uint32_t i = 0; tid && i < m->thread_count; i++) {
-        if (m->threads[i].key && m->threads[i].tid == tid && !m->threads[i].end_ns)
-            return i;
-    }
-    return TOP_NONE;
-}
 
 static void add_edge(const struct top_model *m, const struct prcb_edge *edge, struct top_pieces *to)
 {

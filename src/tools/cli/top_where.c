@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "now.h"
+#include "objects.h"
 #include "stat_wait.h"
 #include "why_report.h"
 
@@ -20,6 +21,7 @@
 #define WATCH_MOST  256               /* threads */
 #define WAITS       1024              /* remembered, by key */
 #define ASKED       128               /* not answered yet */
+#define PIECES_MOST 8192              /* of threads' time, for paths */
 
 struct answer {
     uint64_t key, age_ns;
@@ -31,6 +33,7 @@ struct watched {
     uint64_t key;
     struct prcb_thread *thread;
     struct prcb_account base; /* when the watching began */
+    bool aside;               /* for others' paths */
 };
 
 struct top_where {
@@ -42,20 +45,23 @@ struct top_where {
     /* Under the lock: */
     bool end, ended;
     uint64_t watch_keys[WATCH_MOST];
-    uint32_t watch_count, watch_number; /* number: grows with each new set */
+    uint32_t watch_count, watch_aside, watch_number; /* number: grows with each new set */
     struct answer waits[WAITS];
     struct {
         uint64_t key, age_ns;
     } asked[ASKED];
     uint32_t asked_count;
     bool news;                 /* an answer that no screen has shown */
-    struct top_pieces *pieces; /* by cause, PRCB_CAUSE_MAX of them */
+    struct top_pieces *pieces; /* by cause, PRCB_CAUSE_MAX of them, and of the path */
     /* The thread's own: */
     struct why *why;
     struct watched watched[WATCH_MOST];
     uint32_t watched_count, watched_number;
-    const struct prcb_account *account; /* that is being looked at, as it is */
-    uint64_t start_ns, reported_ns;
+    const struct watched *at;           /* that is being looked at, */
+    const struct prcb_account *account; /* as it is */
+    struct objects *objects;            /* what its waits are for; NULL: there is no memory */
+    uint64_t start_ns, reported_ns, objects_ns;
+    bool edges; /* the session keeps who ended waits */
 };
 
 /* ---- the reading thread ----------------------------------------------------------------- */
@@ -65,7 +71,7 @@ static bool has_budget(struct top_where *w)
     struct prcb_stacks_status status = {.size = sizeof(status)};
 
     return !prcb_stacks_status(w->stacks, &status) &&
-           status.cpu_ns < BUDGET_NS + (now_ns() - w->start_ns) / BUDGET_PART;
+           status.cpu_ns + w->objects_ns < BUDGET_NS + (now_ns() - w->start_ns) / BUDGET_PART;
 }
 
 /* why gets accounts less what they held at the beginning; a stack is read of the account as it
@@ -78,6 +84,43 @@ static int read_stack(void *ctx, const struct prcb_account *a, struct prcb_stack
     return has_budget(w) ? prcb_stacks_read(w->stacks, w->account, ret, NULL) : -EBUSY;
 }
 
+/* Who holds what is waited for is on the path. */
+static struct object_wait read_object(void *ctx, const struct prcb_account *a,
+                                      const struct prcb_stack *stack)
+{
+    struct object_wait ret = {.later = true};
+    struct top_where *w = ctx;
+    uint64_t began;
+
+    (void)a;
+    if (!has_budget(w))
+        return ret;
+    began = now_by(CLOCK_THREAD_CPUTIME_ID);
+    ret = objects_read(w->objects, w->account, stack);
+    w->objects_ns += now_by(CLOCK_THREAD_CPUTIME_ID) - began;
+    return ret;
+}
+
+static pid_t holder_of(void *ctx, uint32_t number)
+{
+    const struct top_where *w = ctx;
+
+    return number ? objects_at(w->objects, number)->tid : 0;
+}
+
+static int edges_of(void *ctx, uint64_t key, prcb_edge_fn fn, void *fn_ctx)
+{
+    const struct top_where *w = ctx;
+
+    return prcb_edges_walk(w->session, key, NULL, fn, fn_ctx, NULL);
+}
+
+static bool is_aside(void *ctx, const struct prcb_account *a)
+{
+    (void)a;
+    return ((const struct top_where *)ctx)->at->aside;
+}
+
 static void forget(struct top_where *w)
 {
     for (uint32_t i = 0; i < w->watched_count; i++)
@@ -85,19 +128,34 @@ static void forget(struct top_where *w)
     w->watched_count = 0;
     why_close(w->why);
     w->why = NULL;
+    objects_close(w->objects);
+    w->objects = NULL;
 }
 
-static void begin_watch(struct top_where *w, const uint64_t *keys, uint32_t count)
+static void begin_watch(struct top_where *w, const uint64_t *keys, uint32_t count, uint32_t aside)
 {
-    const struct why_source source = {.read = read_stack, .ctx = w, .min_wait_ns = LEAST_NS};
+    struct why_source source = {.read = read_stack,
+                                .ctx = w,
+                                .min_wait_ns = LEAST_NS,
+                                .aside = is_aside,
+                                .edges = w->edges ? edges_of : NULL};
 
     forget(w);
+    if (count && !objects_open(w->session, &w->objects)) {
+        source.object = read_object;
+        source.holder = holder_of;
+    }
     if (!count || why_open(&source, &w->why))
         return;
+    if (why_paths_open(w->why, PIECES_MOST, true)) {
+        forget(w);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         struct watched *watched = &w->watched[w->watched_count];
 
-        *watched = (struct watched){.key = keys[i], .base = {.size = sizeof(watched->base)}};
+        *watched = (struct watched){
+            .key = keys[i], .base = {.size = sizeof(watched->base)}, .aside = i + aside >= count};
         if (prcb_thread_open_key(w->session, keys[i], &watched->thread, NULL))
             continue;
         if (prcb_thread_read(watched->thread, &watched->base))
@@ -118,6 +176,7 @@ static void look(struct top_where *w)
             continue;
         prcb_account_sub(&a, &w->watched[i].base, &since);
         w->account = &a;
+        w->at = &w->watched[i];
         if (why_account(w->why, &since, now))
             return;
     }
@@ -138,6 +197,29 @@ static void add_piece(struct top_pieces *to, const struct why_part *part)
     top_pieces_add(to, &piece);
 }
 
+/* Adds what waits lead to, which is known where other threads are among it: known_ns is theirs. */
+static void add_paths(struct top_pieces *to, const struct why_process *process)
+{
+    to->whole_ns += process->path_ns;
+    for (size_t i = 0; i < process->path_count; i++) {
+        const struct why_path *path = &process->paths[i];
+        struct top_piece piece = {.ns = path->ns,
+                                  .count = 1,
+                                  .thread = TOP_NONE,
+                                  .tid = path->threads == 1 ? path->tid : 0};
+        size_t used;
+
+        why_path_words(path, piece.text, sizeof(piece.text) / 2);
+        used = strlen(piece.text);
+        if (path->state == WHY_WAITS && path->part.kind == WHY_STACK) {
+            snprintf(piece.text + used, sizeof(piece.text) - used, ": ");
+            why_stack_line(&path->part.stack, piece.text + used + 2, sizeof(piece.text) - used - 2);
+        }
+        to->known_ns += path->others_ns;
+        top_pieces_add(to, &piece);
+    }
+}
+
 /* Reports on all processes of the watched threads. */
 static void report(struct top_where *w)
 {
@@ -146,10 +228,13 @@ static void report(struct top_where *w)
 
     if (!w->why || why_report_make(w->why, &report))
         return;
-    pieces = calloc(PRCB_CAUSE_MAX, sizeof(*pieces));
+    pieces = calloc(PRCB_CAUSE_MAX + 1, sizeof(*pieces));
     for (size_t i = 0; pieces && i < report.count; i++) {
         const struct why_process *process = &report.processes[i];
 
+        if (process->aside)
+            continue;
+        add_paths(&pieces[PRCB_CAUSE_MAX], process);
         for (size_t k = 0; k < process->cause_count; k++) {
             const struct why_cause *cause = &process->causes[k];
             struct top_pieces *to = &pieces[cause->cause < PRCB_CAUSE_MAX ? cause->cause : 0];
@@ -236,14 +321,14 @@ static void *read_stacks(void *ctx)
     while (!w->end) {
         if (w->watch_number != w->watched_number) {
             uint64_t keys[WATCH_MOST];
-            uint32_t count = w->watch_count;
+            uint32_t count = w->watch_count, aside = w->watch_aside;
 
             memcpy(keys, w->watch_keys, sizeof(keys));
             w->watched_number = w->watch_number;
             free(w->pieces);
             w->pieces = NULL;
             pthread_mutex_unlock(&w->lock);
-            begin_watch(w, keys, count);
+            begin_watch(w, keys, count, aside);
             pthread_mutex_lock(&w->lock);
         } else if (w->watched_count && now_ns() >= next) {
             pthread_mutex_unlock(&w->lock);
@@ -286,6 +371,7 @@ int top_where_open(struct prcb *session, struct top_where **ret, struct prcb_err
         return result;
     }
     w->session = session;
+    w->edges = prcb_edges_walk(session, 0, NULL, NULL, NULL, NULL) != -EOPNOTSUPP;
     w->start_ns = now_ns();
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&monotonic);
@@ -331,29 +417,49 @@ bool top_where_close(struct top_where *w)
     return true;
 }
 
-void top_where_watch(struct top_where *w, const uint64_t *keys, uint32_t count)
+void top_where_watch(struct top_where *w, const uint64_t *keys, uint32_t count, uint32_t aside)
 {
-    uint32_t most = count < WATCH_MOST ? count : WATCH_MOST;
+    uint32_t most = count < WATCH_MOST ? count : WATCH_MOST, own;
 
+    aside = aside > count - most ? aside - (count - most) : 0;
+    own = most - aside;
     pthread_mutex_lock(&w->lock);
-    if (w->watch_count != most || memcmp(w->watch_keys, keys, most * sizeof(*keys))) {
+    if (w->watch_count - w->watch_aside != own ||
+        memcmp(w->watch_keys, keys, own * sizeof(*keys))) {
         memcpy(w->watch_keys, keys, most * sizeof(*keys));
         w->watch_count = most;
+        w->watch_aside = aside;
         w->watch_number++;
         pthread_cond_signal(&w->wanted);
     }
     pthread_mutex_unlock(&w->lock);
 }
 
-void top_where_pieces(struct top_where *w, uint32_t cause, struct top_pieces *ret)
+static void take_pieces(struct top_where *w, uint32_t number, struct top_pieces *ret)
 {
     memset(ret, 0, sizeof(*ret));
     pthread_mutex_lock(&w->lock);
-    if (w->pieces && cause < PRCB_CAUSE_MAX)
-        *ret = w->pieces[cause];
+    if (w->pieces && number <= PRCB_CAUSE_MAX)
+        *ret = w->pieces[number];
     pthread_mutex_unlock(&w->lock);
+}
+
+void top_where_pieces(struct top_where *w, uint32_t cause, struct top_pieces *ret)
+{
+    take_pieces(w, cause < PRCB_CAUSE_MAX ? cause : PRCB_CAUSE_MAX + 1, ret);
     if (!ret->count)
         snprintf(ret->reason, sizeof(ret->reason), "no such wait since this row was opened");
+}
+
+void top_where_path(struct top_where *w, struct top_pieces *ret)
+{
+    take_pieces(w, PRCB_CAUSE_MAX, ret);
+    if (ret->known_ns >= ret->whole_ns / 20 && ret->known_ns)
+        return;
+    ret->count = 0;
+    snprintf(ret->reason, sizeof(ret->reason),
+             "no wait leads to another thread, as far as is known%s",
+             w->edges ? "" : "; E records who ends waits, too");
 }
 
 bool top_where_news(struct top_where *w)

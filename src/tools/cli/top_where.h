@@ -19,10 +19,13 @@ int top_where_open(struct prcb *session, struct top_where **ret, struct prcb_err
  * the session must then stay open until the program ends. */
 bool top_where_close(struct top_where *w);
 
-/* Looks at these threads, by key, from now on; another set starts again. count 0: none. */
-void top_where_watch(struct top_where *w, const uint64_t *keys, uint32_t count);
+/* Looks at these threads, by key, from now on; another set starts again. count 0: none. So many of
+ * the last ones are aside: they are looked at for the others' paths alone, and may change. */
+void top_where_watch(struct top_where *w, const uint64_t *keys, uint32_t count, uint32_t aside);
 /* Gets what is known of a cause's time since the watching began. */
 void top_where_pieces(struct top_where *w, uint32_t cause, struct top_pieces *ret);
+/* Gets what the waits lead to since then. */
+void top_where_path(struct top_where *w, struct top_pieces *ret);
 
 /* Tells what a wait of a thread is for, "" if that is not known (yet); asking makes it known.
  * age_ns: the age of the thread when the wait began, which tells it from others. */

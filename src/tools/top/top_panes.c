@@ -15,7 +15,8 @@ struct box {
     int y, x, height, width;
 };
 
-static const char *const titles[TOP_PANE_COUNT] = {"WHY", "BY WHOM", "WHERE", "THE LAST MINUTE"};
+static const char *const titles[TOP_PANE_COUNT] = {"WHY", "BY WHOM", "WHERE", "CRITICAL PATH",
+                                                   "THE LAST MINUTE"};
 
 static void draw_title(const struct top_ui *ui, struct top_grid *grid, const struct box *box,
                        enum top_pane pane, const char *about)
@@ -143,9 +144,13 @@ static void draw_pieces(struct top_ui *ui, struct top_grid *grid, const struct b
     int y = box->y + 1, end = box->y + box->height;
     char about[96], share[FORMAT_CELL];
     uint32_t cause = top_ui_cause(ui), first = ui->pane_cursor[pane];
+    bool path = pane == TOP_PATH;
 
-    snprintf(about, sizeof(about), "%s", cause == TOP_NONE ? "" : top_cause_name(cause));
-    if (pieces->count && pieces->whole_ns) {
+    snprintf(about, sizeof(about), "%s",
+             path                ? "what waits lead to"
+             : cause == TOP_NONE ? ""
+                                 : top_cause_name(cause));
+    if (pieces->count && pieces->whole_ns && !path) {
         format_share(pieces->known_ns, pieces->whole_ns, share, sizeof(share));
         snprintf(about + strlen(about), sizeof(about) - strlen(about), ", known for %s", share);
     }
@@ -158,37 +163,53 @@ static void draw_pieces(struct top_ui *ui, struct top_grid *grid, const struct b
         draw_reason(grid, &below, pieces->reason);
         return;
     }
-    for (uint32_t i = pane == TOP_WHOM || first >= pieces->count ? 0 : first;
+    for (uint32_t i = pane != TOP_WHERE || first >= pieces->count ? 0 : first;
          i < pieces->count && y < end; i++)
         y = draw_piece(grid, box, y, pieces, &pieces->pieces[i], ui->pane == pane && i == first);
+}
+
+/* Says why a pane can have nothing of the wait that is chosen; NULL: it can. */
+static const char *lacks(const struct top_ui *ui, enum top_pane pane)
+{
+    uint32_t cause = top_ui_cause(ui);
+    const char *why = pane == TOP_WHOM ? ui->details.whom_lacks : ui->details.where_lacks;
+    bool there = pane == TOP_WHOM   ? ui->details.whom != NULL
+                 : pane == TOP_PATH ? ui->details.path != NULL
+                                    : ui->details.where != NULL;
+
+    if (ui->mode == TOP_FILE)
+        return "not in this recording";
+    if (ui->mode == TOP_PAUSED)
+        return "only of the present: L goes there";
+    if (!there)
+        return why ? why : "not available";
+    if (pane == TOP_PATH)
+        return NULL;
+    if (cause == TOP_NONE)
+        return "";
+    return cause == TOP_ROW_RUN || (pane == TOP_WHERE && cause == TOP_ROW_READY)
+               ? "only of waits: choose a cause of waiting in WHY"
+               : NULL;
 }
 
 static void draw_details(struct top_ui *ui, struct top_grid *grid, const struct box *box,
                          enum top_pane pane)
 {
+    const char *reason = lacks(ui, pane);
     struct top_pieces pieces;
     uint32_t cause = top_ui_cause(ui);
-    bool whom = pane == TOP_WHOM;
-    const char *lacks = whom ? ui->details.whom_lacks : ui->details.where_lacks;
 
     memset(&pieces, 0, sizeof(pieces));
-    if (ui->mode == TOP_FILE || ui->mode == TOP_PAUSED)
-        snprintf(pieces.reason, sizeof(pieces.reason), "%s",
-                 ui->mode == TOP_FILE ? "not in this recording"
-                                      : "only of the present: L goes there");
-    else if (whom ? !ui->details.whom : !ui->details.where)
-        snprintf(pieces.reason, sizeof(pieces.reason), "%s", lacks ? lacks : "not available");
-    else if (cause == TOP_NONE || cause == TOP_ROW_RUN || (!whom && cause == TOP_ROW_READY))
-        snprintf(pieces.reason, sizeof(pieces.reason), "%s",
-                 cause == TOP_NONE ? "" : "only of waits: choose a cause of waiting in WHY");
+    if (reason)
+        snprintf(pieces.reason, sizeof(pieces.reason), "%s", reason);
+    else if (pane == TOP_PATH)
+        ui->details.path(ui->details.ctx, &ui->subject, &pieces);
     else
-        (whom ? ui->details.whom : ui->details.where)(ui->details.ctx, &ui->subject, cause,
-                                                      &pieces);
-    if (whom) {
-        ui->pane_waker_count = pieces.count;
-        for (uint32_t i = 0; i < pieces.count; i++)
-            ui->pane_wakers[i] = pieces.pieces[i].thread;
-    }
+        (pane == TOP_WHOM ? ui->details.whom : ui->details.where)(ui->details.ctx, &ui->subject,
+                                                                  cause, &pieces);
+    ui->pane_thread_counts[pane] = pane == TOP_WHERE ? 0 : pieces.count;
+    for (uint32_t i = 0; i < pieces.count; i++)
+        ui->pane_threads[pane][i] = pieces.pieces[i].thread;
     draw_pieces(ui, grid, box, pane, &pieces);
 }
 
@@ -299,18 +320,22 @@ void top_panes_draw(struct top_ui *ui, struct top_grid *grid)
         /* The other panes are not drawn, but BY WHOM must know what its cursor is on. */
         draw_pane(ui, grid, ui->pane, &(struct box){top, 0, height, grid->width});
     } else if (grid->width >= WIDE) {
+        int below = height - height / 2, path = (below + 1) / 2, right = grid->width - width - 1;
+
         half = height / 2;
         draw_pane(ui, grid, TOP_WHY, &(struct box){top, 0, half, width});
-        draw_pane(ui, grid, TOP_WHOM, &(struct box){top, width + 1, half, grid->width - width - 1});
-        draw_pane(ui, grid, TOP_WHERE, &(struct box){top + half, 0, height - half, width});
+        draw_pane(ui, grid, TOP_WHOM, &(struct box){top, width + 1, half, right});
+        draw_pane(ui, grid, TOP_WHERE, &(struct box){top + half, 0, below, width});
+        draw_pane(ui, grid, TOP_PATH, &(struct box){top + half, width + 1, path, right});
         draw_pane(ui, grid, TOP_MINUTE,
-                  &(struct box){top + half, width + 1, height - half, grid->width - width - 1});
+                  &(struct box){top + half + path, width + 1, below - path, right});
     } else {
-        half = height / 4 > 2 ? height / 4 : height >= 8 ? 2 : 0;
+        half = height / TOP_PANE_COUNT > 2 ? height / TOP_PANE_COUNT : height >= 10 ? 2 : 0;
         for (int i = 0; i < TOP_PANE_COUNT && half; i++)
-            draw_pane(
-                ui, grid, (enum top_pane)i,
-                &(struct box){top + i * half, 0, i == 3 ? height - 3 * half : half, grid->width});
+            draw_pane(ui, grid, (enum top_pane)i,
+                      &(struct box){top + i * half, 0,
+                                    i + 1 == TOP_PANE_COUNT ? height - i * half : half,
+                                    grid->width});
         if (!half)
             draw_pane(ui, grid, ui->pane, &(struct box){top, 0, height, grid->width});
     }

@@ -41,7 +41,8 @@ void top_ui_forget(struct top_ui *ui)
     ui->follow = false;
     ui->tag_count = 0;
     ui->subject = (struct top_row){0};
-    ui->subject_count = ui->pane_cause_count = ui->pane_waker_count = 0;
+    ui->subject_count = ui->pane_cause_count = 0;
+    memset(ui->pane_thread_counts, 0, sizeof(ui->pane_thread_counts));
     ui->choice.only_thread = TOP_NONE;
 }
 
@@ -398,9 +399,10 @@ static void move(struct top_ui *ui, int64_t by)
         return;
     }
     if (ui->screen == TOP_PANES) {
-        uint32_t count = ui->pane == TOP_WHY    ? ui->pane_cause_count
-                         : ui->pane == TOP_WHOM ? ui->pane_waker_count
-                                                : TOP_PIECES;
+        uint32_t count = ui->pane == TOP_WHY ? ui->pane_cause_count
+                         : ui->pane == TOP_WHOM || ui->pane == TOP_PATH
+                             ? ui->pane_thread_counts[ui->pane]
+                             : TOP_PIECES;
 
         at = (int64_t)ui->pane_cursor[ui->pane] + by;
         most = count ? (int64_t)count - 1 : 0;
@@ -517,14 +519,14 @@ static void open_panes(struct top_ui *ui, enum top_group group, uint64_t id, con
 static void enter(struct top_ui *ui)
 {
     const struct top_row *row = top_ui_row(ui);
-    uint32_t waker = ui->pane_cursor[TOP_WHOM];
+    uint32_t at = ui->pane_cursor[ui->pane];
 
     if (ui->screen == TOP_PANES) {
-        if (ui->pane != TOP_WHOM || waker >= ui->pane_waker_count ||
-            ui->pane_wakers[waker] == TOP_NONE)
-            top_ui_say(ui, false, "Enter in BY WHOM goes to a thread that is measured");
+        if (at >= ui->pane_thread_counts[ui->pane] || ui->pane_threads[ui->pane][at] == TOP_NONE)
+            top_ui_say(ui, false,
+                       "Enter in BY WHOM or CRITICAL PATH goes to a thread that is measured");
         else
-            open_panes(ui, TOP_THREADS, ui->model->threads[ui->pane_wakers[waker]].key, "");
+            open_panes(ui, TOP_THREADS, ui->model->threads[ui->pane_threads[ui->pane][at]].key, "");
         return;
     }
     if (!row)

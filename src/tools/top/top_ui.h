@@ -15,7 +15,7 @@
 
 enum top_mode { TOP_LIVE, TOP_PAUSED, TOP_FILE };
 enum top_screen { TOP_LIST, TOP_HELP, TOP_PANES };
-enum top_pane { TOP_WHY, TOP_WHOM, TOP_WHERE, TOP_MINUTE, TOP_PANE_COUNT };
+enum top_pane { TOP_WHY, TOP_WHOM, TOP_WHERE, TOP_PATH, TOP_MINUTE, TOP_PANE_COUNT };
 #define TOP_INTERVAL_MIN_NS 100000000ll
 #define TOP_INTERVAL_MAX_NS 3600000000000ll
 
@@ -46,6 +46,7 @@ struct top_piece {
     uint64_t ns, count;
     uint32_t thread; /* index of who it was; TOP_NONE: no thread */
     char text[256];
+    pid_t tid; /* of a part of a path: the thread; 0: not one */
 };
 #define TOP_PIECES 16
 struct top_pieces {
@@ -64,6 +65,8 @@ void top_pieces_add(struct top_pieces *to, const struct top_piece *piece);
 struct top_details {
     void (*where)(void *ctx, const struct top_row *row, uint32_t cause, struct top_pieces *ret);
     void (*whom)(void *ctx, const struct top_row *row, uint32_t cause, struct top_pieces *ret);
+    /* What the row's waits lead to, whatever their cause. */
+    void (*path)(void *ctx, const struct top_row *row, struct top_pieces *ret);
     /* Tells what a thread's wait is for, in a word or two; "" if nobody knows. */
     void (*wait)(void *ctx, const struct top_row *row, char *ret, size_t size);
     /* Fills the model with intervals around a moment; returns whether it has others now. */
@@ -113,7 +116,8 @@ struct top_ui {
     uint32_t subject_count, subject_room;
     uint32_t pane_cursor[TOP_PANE_COUNT];
     uint32_t pane_causes[PRCB_CAUSE_MAX + 2], pane_cause_count;
-    uint32_t pane_wakers[TOP_PIECES], pane_waker_count;
+    /* threads that Enter goes to, in BY WHOM and CRITICAL PATH; TOP_NONE: not measured */
+    uint32_t pane_threads[TOP_PANE_COUNT][TOP_PIECES], pane_thread_counts[TOP_PANE_COUNT];
     /* prompts */
     enum top_prompt prompt;
     char input[128];
