@@ -12,8 +12,8 @@
 #include "inside.h"
 #include "path.h"
 
-#define EDGES_MOST  256    /* threads of a look whose edges are read */
-#define ROWS_MOST   128    /* of a process's paths */
+#define EDGES_MOST 256 /* threads of a look whose edges are read */
+#define ROWS_MOST  128 /* of a process's paths */
 
 struct lived {
     const struct process *process;
