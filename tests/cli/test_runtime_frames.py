@@ -162,6 +162,35 @@ class Java(unittest.TestCase):
             self.assertRegex(said, place)
 
 
+def ruby_version():
+    said = subprocess.run(["ruby", "-e", "print RUBY_VERSION"], capture_output=True, text=True, check=False).stdout \
+        if shutil.which("ruby") else ""
+    return said.rpartition(".")[0]
+
+
+@unittest.skipUnless(ROOT, "needs root: causes of others' waits")
+@unittest.skipUnless(os.uname().machine == "x86_64" and ruby_version() == "3.1", "needs Ruby 3.1")
+class Ruby(unittest.TestCase):
+    def test_as_the_interpreter_says(self):
+        process = subprocess.Popen(["ruby", str(HERE / "ruby_waiter.rb")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        said = [tuple((function, file, int(line)) for function, file, line in
+                      (frame.split("\t") for frame in text.rstrip("\n").split("\v")))
+                for text in iter(process.stdout.readline, "ready\n")]
+        self.assertEqual(len(said), 10)
+        report = report_of(process.pid, "-j", "--idle")
+        parts = [part for row in report["processes"] for cause in row["causes"] for part in cause["stacks"] if part.get("frames")]
+        found = {tuple((frame["function"], frame["file"], frame["line"]) for frame in part["frames"] if "line" in frame)
+                 for part in parts}
+        for frames in said:
+            self.assertIn(frames, found)
+        self.assertEqual(report["reader"]["uninterpreted"], 0)
+        text = " ".join(report_of(process.pid).split())
+        self.assertRegex(text, r"waits for a Ruby mutex in get\(\) \(ruby_waiter\.rb:14\)")
+
+
 @unittest.skipUnless(ROOT, "needs root: causes of others' waits")
 @unittest.skipUnless(shutil.which("node"), "needs Node")
 class Node(unittest.TestCase):

@@ -18,13 +18,6 @@ static const struct runtime runtime_node = {
     .step = "functions of JavaScript have names after: node --perf-basic-prof "
             "--interpreted-frames-native-stack",
 };
-static const char *const ruby_symbols[] = {"ruby_current_vm_ptr", NULL};
-static const struct runtime runtime_ruby = {
-    .name = "Ruby",
-    .symbols = ruby_symbols,
-    .step = "functions of Ruby are not read",
-};
-
 static const struct runtime *const rows[] = {
     &runtime_python,
     &runtime_java,

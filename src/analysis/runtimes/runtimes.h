@@ -144,6 +144,6 @@ void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
 void runtime_read(const struct runtime *row, const struct runtime_process *process,
                   const struct runtime_thread *thread, struct runtime_answer *ret);
 
-extern const struct runtime runtime_java, runtime_python;
+extern const struct runtime runtime_java, runtime_python, runtime_ruby;
 
 #endif
