@@ -37,6 +37,8 @@ def texts(container):
         yield small + "kdbg = none"
         yield small + "blocks = none"
         yield small + "increment = 156250"
+        if is_64:
+            yield "machine = arm64\nbuild = 26100\nsize = 0x9f00\nkdpc = 0x1508\n"
     else:
         yield small + "paging = " + ("x64-5" if is_64 else "pae")
         yield small + "entry.1.1 = transition"

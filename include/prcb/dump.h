@@ -75,7 +75,7 @@ struct prcb_dump_value {
     X(DpcQueueDepth, KPRCB, "DpcQueueDepth", "DpcData[0].DpcQueueDepth")                           \
     X(DpcTimeCount, KPRCB, "DpcTimeCount", NULL)                                                   \
     X(DpcTimeLimit, KPRCB, "DpcTimeLimit", "DpcTimeLimitTicks")                                    \
-    X(DpcWatchdogPeriod, KPRCB, "DpcWatchdogPeriod", NULL)                                         \
+    X(DpcWatchdogPeriod, KPRCB, "DpcWatchdogPeriod", "DpcWatchdogPeriodTicks")                     \
     X(DpcWatchdogCount, KPRCB, "DpcWatchdogCount", NULL)                                           \
     X(CurrentThread, KPRCB, "CurrentThread", NULL)                                                 \
     X(NextThread, KPRCB, "NextThread", NULL)                                                       \

@@ -232,6 +232,68 @@ class Versions(DumpTest):
         self.assertEqual(p["UserTime"], 3990)
 
 
+class Arm64(DumpTest):
+    """10.0.26100 on arm64: offsets of the published header, written here a second time."""
+    TEXT = """
+container = triage64
+machine = arm64
+build = 26100
+processors = 3
+size = 0x9f00
+kdpc = 0x1508
+uptime = 10000000000
+kdbg.MHz = 0x774
+raw.*.0x774.4 = 2000
+raw.*.0x18.8 = 0xffffe00000001000
+raw.*.0xf80.4 = 123456
+raw.*.0xf84.4 = 60000
+raw.*.0xf88.4 = 4000
+raw.*.0xf8c.4 = 12
+raw.*.0xf90.4 = 7
+raw.*.0xabc.4 = 5001
+raw.*.0xb34.4 = 33
+raw.*.0xc68.4 = 7680
+raw.*.0x1418.8 = 987654
+raw.2.0x158e.2 = 71
+raw.2.0x15ac.1 = 1
+"""
+
+    def test_times_and_power_state_are_the_catalogs(self):
+        data = self.make(self.TEXT)
+        self.assertEqual((data["machine"], data["layout"]), ("arm64", "10.0.26100"))
+        self.no_note(data, "landmark")
+        for p in data["processors"]:
+            self.assertEqual([p[n] for n in ("InterruptCount", "KernelTime", "UserTime", "DpcTime",
+                                             "InterruptTime", "KeContextSwitches", "DpcCount", "MHz",
+                                             "DpcWatchdogPeriod", "IdleTimeTotal", "Parked")],
+                             [123456, 60000, 4000, 12, 7, 5001, 33, 2000, 7680, 987654,
+                              int(p["number"] == 2)])
+            self.assertEqual((p["found_by"]["KernelTime"], p["found_by"]["Parked"]), ("catalog", "catalog"))
+            self.assertEqual((p["power_state"]["offset"], p["power_state"]["found_by"],
+                              p["power_state"]["landmark"]), (0x1400, "catalog", True))
+        self.assertEqual(data["processors"][2]["AveragePerformancePercent"], 71)
+
+    def test_another_kernel_of_that_build_is_not_taken_for_it(self):
+        data = self.make(self.TEXT.replace("size = 0x9f00", "size = 0x9f40"))
+        self.note(data, "no layouts are known for this build on arm64")
+        self.assertIsNone(data["layout"])
+        self.assertEqual(data["processors"][0]["found_by"]["KernelTime"], "landmark")
+        text = self.TEXT.replace("0x1508", "0x1548")
+        self.note(self.make(text), "contradicts", "left out")
+        pointers = "".join("raw.*.%#x.8 = 0xffffb00000001000\n" % at for at in (0x1440, 0x1448))
+        moved = self.make(text + pointers)
+        self.note(moved, "at 0x1440", "the landmark is believed")
+        self.assertEqual(moved["processors"][0]["found_by"]["KernelTime"], "landmark")
+        self.assertIsNone(moved["processors"][2]["Parked"])
+
+    def test_every_member_shows(self):
+        done = run("--struct", "PROCESSOR_POWER_STATE", "--cpu", "2", self.write(self.TEXT))
+        text = done.stdout.decode()
+        self.assertRegex(text, r"Parked +UCHAR +1\b")
+        self.assertRegex(text, r"IdleTimeTotal +ULONGLONG +987654\b")
+        self.assertNotIn("HvIdleCheck", text)  # x64's alone
+
+
 class Values(DumpTest):
     def test_notes(self):
         text = ("container = triage64\nversion = 10.0.20348.405\nprocessors = 4\nbugcheck = 0x101\n"

@@ -148,6 +148,8 @@ uint32_t view_size(const struct view *view);
 int view_init(struct view *view, const struct prcb_dump *d, const char *name,
               const unsigned int *versions, size_t count);
 void view_deinit(struct view *view);
+/* The dump is of the one arm64 kernel whose structures are known (arm64.def). */
+bool arm64_is_known(const struct prcb_dump *d);
 bool symbols_have(const struct prcb_dump *d, const char *structure);
 uint32_t symbols_size(const struct prcb_dump *d, const char *structure);
 

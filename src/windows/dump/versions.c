@@ -335,6 +335,7 @@ static int place_power_by_landmark(struct prcb_dump *d, uint32_t kdpc)
 {
     struct slot slot;
 
+    d->has_power = false;
     if (d->machine == MACHINE_ARM64) {
         if (!landmark_power(d, kdpc, &d->power_offset))
             return 0;
@@ -361,6 +362,11 @@ static int disagree(struct prcb_dump *d, uint32_t expected, uint32_t kdpc)
     if (d->power_found != PRCB_DUMP_BY_SYMBOLS)
         d->distrust = true;
     code = place_power_by_landmark(d, kdpc);
+    if (!code && !d->has_power)
+        return dump_note(d,
+                         "PowerState: the catalog puts it at 0x%x of the KPRCB, which the "
+                         "PerfActionDpc landmark contradicts: it is left out",
+                         catalog);
     return code ? code
                 : dump_note(d,
                             "PowerState: %s puts it at 0x%x of the KPRCB, the PerfActionDpc "
@@ -494,9 +500,10 @@ int versions_choose(struct prcb_dump *d, struct prcb_error *err)
 
     if (d->machine != MACHINE_ARM64)
         code = choose_versions(d);
-    else if (!symbols_have(d, "KPRCB"))
-        code = dump_note(d, "no layouts are known for arm64: times and power state are found by "
-                            "landmarks, the rest by the debugger data");
+    else if (!symbols_have(d, "KPRCB") && !arm64_is_known(d))
+        code = dump_note(
+            d, "no layouts are known for this build on arm64: times and power state are found by "
+               "landmarks, the rest by the debugger data");
     if (!code)
         code = view_init(&d->kprcb, d, "KPRCB", d->versions, d->version_count);
     if (!code)

@@ -141,6 +141,39 @@ static void add_layout(struct view *view, struct prcb_layout *layout)
     view->layouts[view->layout_count++] = layout;
 }
 
+/* ---- arm64 ---- */
+
+#define ARM64_BUILD      26100
+#define ARM64_VERSION    "10.0.26100"
+#define ARM64_KPRCB_SIZE 0x9f00
+static const struct prcb_dump_symbol arm64_rows[] = {
+#define W(structure, size) {#structure, "", "", 0, size, 0, 0, false, false},
+#define A(structure, member, type, offset, size)                                                   \
+    {#structure, member, type, offset, size, 0, 0, false, false},
+#define P(structure, member, offset) {#structure, member, "VOID", offset, 8, 0, 0, true, false},
+#include "arm64.def"
+};
+
+bool arm64_is_known(const struct prcb_dump *d)
+{
+    return d->machine == MACHINE_ARM64 && d->header.minor == ARM64_BUILD &&
+           (!d->kdbg.prcb_size || d->kdbg.prcb_size == ARM64_KPRCB_SIZE);
+}
+
+/* A structure that was published stays that of arm64; others are not known there. */
+static int init_arm64(struct view *view, const char *name)
+{
+    struct prcb_layout *layout;
+    int code = prcb_layout_from_symbols(name, ARM64_VERSION, PRCB_ARCH_X64, arm64_rows,
+                                        ARRAY_SIZE(arm64_rows), sizeof(*arm64_rows), &layout, NULL);
+
+    if (code)
+        return code == -ENOENT ? 0 : code;
+    add_layout(view, layout);
+    snprintf(view->version, sizeof(view->version), "%s", ARM64_VERSION);
+    return 0;
+}
+
 int view_init(struct view *view, const struct prcb_dump *d, const char *name,
               const unsigned int *versions, size_t count)
 {
@@ -148,6 +181,8 @@ int view_init(struct view *view, const struct prcb_dump *d, const char *name,
     unsigned int first = 0, last = 0;
 
     *view = (struct view){.name = name, .dump = d, .found_by = PRCB_DUMP_BY_CATALOG};
+    if (arm64_is_known(d))
+        return init_arm64(view, name);
     for (size_t i = 0; i < count && i < VIEW_LAYOUTS; i++) {
         struct prcb_layout *layout;
         int code = prcb_layout_find_id(name, versions[i], arch, &layout, NULL);
