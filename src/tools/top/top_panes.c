@@ -32,18 +32,7 @@ static void draw_reason(struct top_grid *grid, const struct box *box, const char
 {
     int y = box->y + 1, end = box->y + box->height;
 
-    while (*reason && y < end) {
-        size_t length = strlen(reason), room = (size_t)box->width - 1;
-
-        if (length > room) {
-            length = room;
-            while (length && reason[length] != ' ')
-                length--;
-            length = length ? length : room;
-        }
-        top_putf(grid, y++, box->x + 1, box->width - 1, TOP_DIM, "%.*s", (int)length, reason);
-        reason += length + (reason[length] == ' ');
-    }
+    top_put_lines(grid, y, box->x + 1, box->width - 1, end - y, TOP_DIM, reason);
 }
 
 /* ---- why ------------------------------------------------------------------------------- */
@@ -65,7 +54,7 @@ static void draw_why(struct top_ui *ui, struct top_grid *grid, const struct box 
     snprintf(about, sizeof(about), "of %s", wall);
     draw_title(ui, grid, box, TOP_WHY, about);
     top_put(grid, box->y + 1, box->x, box->width, TOP_DIM,
-            "              %    total    count     mean");
+            "               %   total  count    mean");
     first = (int)ui->pane_cursor[TOP_WHY] - (box->height - 3);
     for (int i = first > 0 ? first : 0; i < (int)ui->pane_cause_count && y < box->y + box->height;
          i++, y++) {
@@ -77,14 +66,17 @@ static void draw_why(struct top_ui *ui, struct top_grid *grid, const struct box 
         format_time(ns, total, sizeof(total));
         if (count) {
             format_time(ns / count, mean, sizeof(mean));
-            snprintf(number, sizeof(number), "%" PRIu32, count);
+            if (count < 1000000)
+                snprintf(number, sizeof(number), "%" PRIu32, count);
+            else
+                top_count(count, number, sizeof(number));
         }
         top_putf(grid, y, box->x, box->width,
                  cause == TOP_ROW_RUN               ? TOP_RUNNING
                  : cause == TOP_ROW_READY           ? TOP_READYING
                  : cause_has(cause, CAUSE_MAY_IDLE) ? TOP_IDLING
                                                     : TOP_HOLDING,
-                 " %-9.9s %4.1f %8s %8s %8s", top_cause_name(cause),
+                 " %-9.9s %5.1f %7s %6s %7s", top_cause_name(cause),
                  row->wall_ns ? 100.0 * (double)ns / (double)row->wall_ns : 0.0, total, number,
                  mean);
         if (i == (int)ui->pane_cursor[TOP_WHY])
@@ -98,23 +90,6 @@ static void draw_why(struct top_ui *ui, struct top_grid *grid, const struct box 
 
 #define SHARE_WIDTH 6 /* "  42% " */
 
-/* Returns how much of a text fits a width, cut at a blank or behind a character that parts
- * functions. */
-static size_t fits(const char *text, int width)
-{
-    size_t length = 0, cut = 0;
-    int columns = 0;
-
-    for (; text[length] && columns < width; length++) {
-        columns += (text[length] & 0xc0) != 0x80;
-        if (text[length] == ' ')
-            cut = length + 1;
-    }
-    while ((text[length] & 0xc0) == 0x80)
-        length++;
-    return !text[length] || !cut ? length : cut;
-}
-
 /* Draws a piece over as many lines as it needs; returns the line below it. */
 static int draw_piece(struct top_grid *grid, const struct box *box, int y,
                       const struct top_pieces *pieces, const struct top_piece *piece, bool cursor)
@@ -124,7 +99,7 @@ static int draw_piece(struct top_grid *grid, const struct box *box, int y,
     bool first = true;
 
     do {
-        size_t length = width > 20 ? fits(text, width) : strlen(text);
+        size_t length = width > 20 ? top_fit(text, width) : strlen(text);
 
         if (first)
             top_putf(grid, y, box->x, SHARE_WIDTH, TOP_PLAIN, "%4.0f%% ",

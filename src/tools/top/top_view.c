@@ -39,8 +39,7 @@ void top_age(uint64_t ns, char *ret, size_t size)
                  (unsigned)(ns / NS / 3600 % 24));
 }
 
-/* Writes a count as "812", "9.1k", "182k". */
-static void count_text(double count, char *ret, size_t size)
+void top_count(double count, char *ret, size_t size)
 {
     static const char units[] = " kMG";
     int unit = 0;
@@ -381,7 +380,7 @@ static void per_second(const struct top_ui *ui, uint64_t count, char *ret, size_
 {
     const struct top_frame *frame = top_model_frame(ui->model, ui->position);
 
-    count_text(frame->wall_ns ? (double)count * 1e9 / (double)frame->wall_ns : 0, ret, size);
+    top_count(frame->wall_ns ? (double)count * 1e9 / (double)frame->wall_ns : 0, ret, size);
 }
 
 static void mean_text(const struct top_row *row, char *ret, size_t size)
@@ -882,7 +881,8 @@ static void draw_help(struct top_ui *ui, struct top_grid *grid)
         if (skip-- > 0 || y >= grid->height - 1)
             continue;
         top_put(grid, y, 2, 15, TOP_PLAIN, row->keys);
-        top_put(grid, y++, 18, grid->width - 18, TOP_PLAIN, row->help);
+        y += top_put_lines(grid, y, 18, grid->width - 18, grid->height - 1 - y, TOP_PLAIN,
+                           row->help);
     }
     top_draw_footer(ui, grid);
 }

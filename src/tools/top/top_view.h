@@ -20,6 +20,8 @@ int top_view_batch(struct top_ui *ui, struct top_grid *grid, uint32_t most);
 
 /* Writes an age as "12ms", "3.4s", "2h05m", in at most six columns. */
 void top_age(uint64_t ns, char *ret, size_t size);
+/* Writes a count as "812", "9.1k", "182k". */
+void top_count(double count, char *ret, size_t size);
 /* Returns the name of a cause, of run or of ready; "wait" if the tier knows none. */
 const char *top_cause_name(uint32_t cause);
 
