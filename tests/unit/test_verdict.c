@@ -371,6 +371,35 @@ static void test_idle_and_running(void **state)
                   "(14) (it sleeps in pipe_read) in compile().\n");
 }
 
+static uint64_t folded(uint64_t pid, void *ctx)
+{
+    return pid == 14 ? 101 : pid;
+}
+
+/* A wait for a child is told by what that one does, where it is in the report and busy. */
+static void test_children(void **state)
+{
+    struct world w;
+
+    begin(&w);
+    w.report.count = 2;
+    w.figures.folded = folded;
+    add(&w, 0, part(PRCB_CAUSE_CHILD, NULL, PRCB_STACK_BLOCKED, "compile", 1000));
+    w.parts[0][0].wait.object = COMPILER;
+    add(&w, 1, part(PRCB_CAUSE_SLEEP, "sleep", PRCB_STACK_EITHER, "nap", 900));
+    w.processes[1].run_ns = 10 * MS;
+    assert_non_null(strstr(said(&w), "worker-1 (21) of orders (100) waits for a child process"));
+    w.processes[1].run_ns = 900 * MS;
+    w.processes[1].wall_ns += 900 * MS;
+    assert_string_equal(
+        said(&w), "They run rather than wait: 100 % of the time that they did not idle was spent "
+                  "on a processor (900ms, 100 % of it by other (101)); prcb record -g says in "
+                  "which functions.\n"
+                  "100 % of the waiting: worker-1 (21) of other (101) sleeps in nap().\n");
+    w.figures.folded = NULL;
+    assert_non_null(strstr(said(&w), "waits for a child process"));
+}
+
 static void test_places(void **state)
 {
     static const struct {
@@ -433,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_other_ends),
         cmocka_unit_test(test_ready_behind),
         cmocka_unit_test(test_idle_and_running),
+        cmocka_unit_test(test_children),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_own_function),
     };

@@ -314,18 +314,46 @@ static void idle(struct making *m, const char *rule)
     end(m, &s, rule, m->idle_ns, m->wall_ns);
 }
 
+static const struct why_process *busiest(const struct making *m)
+{
+    const struct why_process *most = NULL;
+
+    for (size_t i = 0; i < m->f->report->count; i++) {
+        const struct why_process *process = &m->f->report->processes[i];
+
+        if (!most || process->run_ns > most->run_ns)
+            most = process;
+    }
+    return most;
+}
+
 static void running(struct making *m, const char *rule)
 {
+    const struct why_process *most = busiest(m);
     struct sentence s;
 
     if (m->run_ns <= 2 * scores(m) || m->run_ns < m->wall_ns / 20 || !begin(m, &s))
         return;
-    fputs("It runs rather than waits: ", s.out);
+    fputs(m->several ? "They run rather than wait: " : "It runs rather than waits: ", s.out);
     verdict_put_share(s.out, m->run_ns, m->run_ns + m->sure_ns);
-    fputs(" of the time that it did not idle was spent on a processor (", s.out);
+    fprintf(s.out, " of the time that %s did not idle was spent on a processor (",
+            m->several ? "they" : "it");
     verdict_put_time(s.out, m->run_ns);
+    if (m->several) {
+        fputs(", ", s.out);
+        verdict_put_share(s.out, most->run_ns, m->run_ns);
+        fputs(" of it by ", s.out);
+        verdict_put_comm(s.out, most->comm, sizeof(most->comm), most->ended ? 0 : most->pid);
+    }
     fputs("); prcb record -g says in which functions.", s.out);
     end(m, &s, rule, m->run_ns, m->run_ns + m->sure_ns);
+}
+
+/* Whether a sentence has said that it runs, so that so little waiting is none to speak of. */
+static bool runs_through(const struct making *m, uint64_t waiting)
+{
+    return m->verdict->count && waiting < m->run_ns / 10 &&
+           !strcmp(m->verdict->lines[m->verdict->count - 1].rule, "running");
 }
 
 /* A sleep is what it is, meant or not. */
@@ -441,7 +469,7 @@ static bool says_path(const struct making *m, const struct why_path *path)
         if (is_told(m, group))
             continue;
         if (group->ready)
-            return false;
+            return path->state == WHY_READY;
         object = verdict_object_of(m, group->most->wait.object);
         return (object && object->kind == OBJECT_PROCESS) ||
                verdict_has_holder(group->process, group->most) ||
@@ -459,8 +487,8 @@ static void path(struct making *m, const char *rule)
     bool one = path && path->threads == 1;
     struct sentence s;
 
-    if (!path || path->others_ns < whole / 3 || whole < m->wall_ns / 50 || says_path(m, path) ||
-        !begin(m, &s))
+    if (!path || path->others_ns < whole / 3 || whole < m->wall_ns / 50 || runs_through(m, whole) ||
+        says_path(m, path) || !begin(m, &s))
         return;
     verdict_put_share(s.out, path->others_ns, whole);
     fputs(" of the waiting is for ", s.out);

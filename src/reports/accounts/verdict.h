@@ -18,6 +18,10 @@
 
 struct verdict_figures {
     const struct why_report *report;
+    /* Returns the process of the report that a process is in (why_folded). NULL: nobody asks
+     * whether a wait for a child is told by what that one does. */
+    uint64_t (*folded)(uint64_t pid, void *ctx);
+    void *folded_ctx;
     const struct object *(*object)(const void *ctx, uint32_t number); /* objects_at */
     const void *ctx;
     const struct whom *whom;         /* NULL: not known */

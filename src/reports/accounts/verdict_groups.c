@@ -140,6 +140,12 @@ static void add_who(struct making *m, struct group *group, const struct why_who 
     group->prefix = same;
 }
 
+static const struct why_part *parts_of(const struct why_cause *cause, size_t *ret_count)
+{
+    *ret_count = cause->pairs ? cause->pair_count : cause->part_count;
+    return cause->pairs ? cause->pairs : cause->parts;
+}
+
 /* Whether a wait may be for work: its stack says so, or there is none to tell. */
 static bool may_idle(const struct why_part *part)
 {
@@ -168,6 +174,67 @@ static bool is_better(const struct why_part *part, const struct why_part *than)
     return part->ns - part->idle_ns > than->ns - than->idle_ns;
 }
 
+/* ---- children ---- */
+
+#define GENERATIONS 16
+
+/* Whether a wait is for a child that is in the report and busy: what that one does tells more. */
+static bool is_for_busy_child(const struct making *m, const struct why_part *part)
+{
+    const struct object *object = verdict_object_of(m, part->wait.object);
+    uint64_t number;
+
+    if (!m->busy || !object || object->kind != OBJECT_PROCESS || object->tid <= 0)
+        return false;
+    number = table_find_number(&m->by_pid, m->f->folded((uint64_t)object->tid, m->f->folded_ctx));
+    return number && m->busy[number - 1];
+}
+
+/* Whether a process runs, or wants to, rather than waits; waits for such ones are as if it ran. */
+static bool is_busy(const struct making *m, const struct why_process *process)
+{
+    uint64_t busy_ns = process->run_ns + process->ready_ns, others_ns = 0;
+
+    for (size_t i = 0; i < process->cause_count; i++) {
+        const struct why_cause *cause = &process->causes[i];
+        size_t count;
+        const struct why_part *parts = parts_of(cause, &count);
+
+        for (size_t k = 0; k < count; k++) {
+            uint64_t ns = parts[k].ns - parts[k].idle_ns;
+
+            if (is_for_busy_child(m, &parts[k]))
+                busy_ns += ns;
+            else
+                others_ns += may_idle(&parts[k]) ? ns / VERDICT_EITHER_PART : ns;
+        }
+    }
+    return busy_ns && busy_ns >= others_ns;
+}
+
+/* Parents of busy ones are found after these. */
+static void find_busy(struct making *m)
+{
+    const struct why_report *report = m->f->report;
+    bool more = true;
+
+    if (!m->f->folded)
+        return;
+    m->busy = calloc(report->count + 1, sizeof(*m->busy));
+    m->failed |= !m->busy;
+    for (size_t i = 0; i < report->count && !m->failed; i++)
+        m->failed |= table_put_number(&m->by_pid, (uint64_t)report->processes[i].pid, i + 1) != 0;
+    for (int i = 0; i < GENERATIONS && more && !m->failed; i++) {
+        more = false;
+        for (size_t k = 0; k < report->count; k++) {
+            bool was = m->busy[k];
+
+            m->busy[k] |= is_busy(m, &report->processes[k]);
+            more |= m->busy[k] != was;
+        }
+    }
+}
+
 /* placed: those whose place is known come first, so that the others join them. */
 static void add_part(struct making *m, const struct why_process *process,
                      const struct why_part *part, bool placed)
@@ -180,6 +247,10 @@ static void add_part(struct making *m, const struct why_process *process,
 
     if (!ns)
         return;
+    if (is_for_busy_child(m, part)) {
+        m->wall_ns -= placed ? ns : 0;
+        return;
+    }
     length = key_of(m, process, part, key);
     if (placed != (part->kind == WHY_STACK && (key[length] || key[length - 1] != ' ')))
         return;
@@ -220,8 +291,8 @@ static void add_waits(struct making *m, const struct why_process *process, bool 
 {
     for (size_t i = 0; i < process->cause_count; i++) {
         const struct why_cause *cause = &process->causes[i];
-        const struct why_part *parts = cause->pairs ? cause->pairs : cause->parts;
-        size_t count = cause->pairs ? cause->pair_count : cause->part_count;
+        size_t count;
+        const struct why_part *parts = parts_of(cause, &count);
 
         m->no_causes |= cause->cause == PRCB_CAUSE_NONE;
         for (size_t k = 0; k < count; k++)
@@ -256,7 +327,8 @@ static int by_score(const void *left, const void *right)
 
 void verdict_groups_make(struct making *m)
 {
-    for (size_t i = 0; i < m->f->report->count; i++)
+    find_busy(m);
+    for (size_t i = 0; i < m->f->report->count && !m->failed; i++)
         add_process(m, &m->f->report->processes[i]);
     array_sort(m->groups, m->count, by_score);
 }
@@ -266,6 +338,8 @@ void verdict_groups_free(struct making *m)
     for (size_t i = 0; i < m->count; i++)
         free(m->groups[i].key);
     free(m->groups);
+    free(m->busy);
+    table_free(&m->by_pid);
     table_free(&m->by_key);
     table_free(&m->members);
 }

@@ -36,7 +36,9 @@ struct making {
     struct group *groups;
     size_t count, room;
     struct table by_key, members;
-    uint64_t wall_ns, run_ns, ready_ns, idle_ns;
+    struct table by_pid; /* numbers of the report's processes, from 1 */
+    bool *busy;          /* which of them say by themselves why somebody waits for them */
+    uint64_t wall_ns, run_ns, ready_ns, idle_ns; /* wall: without waits for busy children */
     uint64_t sure_ns, either_ns; /* ready, and waiting: surely held up, perhaps idling */
     bool several;                /* processes */
     bool no_causes;              /* the tier knows none */

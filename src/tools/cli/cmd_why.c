@@ -373,14 +373,17 @@ static const struct object *object_at(const void *ctx, uint32_t number)
     return objects_at(ctx, number);
 }
 
-/* Of all processes of the report, or of one. */
-static int make_verdict(const struct run *run, const struct why_report *report, struct verdict *ret)
+/* Of all processes of the report, or, alone, of one of several. */
+static int make_verdict(const struct run *run, const struct why_report *report, bool alone,
+                        struct verdict *ret)
 {
     bool one = report->count == 1 && report->processes[0].pid != run->around_pid;
 
     char *quota = why_find_quota(report);
     struct held_threads held;
     const struct verdict_figures figures = {.report = report,
+                                            .folded = alone ? NULL : why_folded,
+                                            .folded_ctx = run->why,
                                             .object = object_at,
                                             .ctx = run->objects,
                                             .whom = run->whom,
@@ -413,7 +416,7 @@ static int verdicts_make(const struct run *run, const struct why_report *report,
                          struct verdicts *ret)
 {
     struct verdicts v = {.count = 0};
-    int result = make_verdict(run, report, &v.all);
+    int result = make_verdict(run, report, false, &v.all);
 
     if (!result && report->count > 1) {
         v.each = calloc(report->count, sizeof(*v.each));
@@ -422,7 +425,7 @@ static int verdicts_make(const struct run *run, const struct why_report *report,
     while (!result && v.each && v.count < report->count) {
         const struct why_report one = {&report->processes[v.count], 1};
 
-        result = make_verdict(run, &one, &v.each[v.count]);
+        result = make_verdict(run, &one, true, &v.each[v.count]);
         v.count += !result;
     }
     if (result)
