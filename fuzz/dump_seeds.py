@@ -38,7 +38,7 @@ def texts(container):
         yield small + "blocks = none"
         yield small + "increment = 156250"
         if is_64:
-            yield "machine = arm64\nbuild = 26100\nsize = 0x9f00\nkdpc = 0x1508\n"
+            yield "version = none\nmachine = arm64\nbuild = 26100\nsize = 0x9f00\nkdpc = 0x1508\n"
     else:
         yield small + "paging = " + ("x64-5" if is_64 else "pae")
         yield small + "entry.1.1 = transition"
@@ -78,7 +78,8 @@ def main():
         os.makedirs(folder, exist_ok=True)
         for i, text in enumerate(texts(container)):
             with open(os.path.join(folder, "%d" % i), "wb") as out:
-                out.write(mkdump.make("container = %s\n" % container + TIMES + text))
+                out.write(mkdump.make("container = %s\n" % container +
+                                      ("" if "version = none" in text else TIMES) + text))
     folder = os.path.join(root, "fuzz_dump_search")
     os.makedirs(folder, exist_ok=True)
     for version, build in (("5.2.3790 SP1", 3790), ("6.1.7601", 7601), ("10.0.19041", 19041)):

@@ -56,20 +56,11 @@ static struct snapshot *snapshots;
 /* ---- reading procfs ---- */
 
 /* The line of a process or thread: "1 (name) S parent ...": its name may hold anything. */
-static BOOL read_stat(int at, const char *path, struct process *ret)
+static BOOL take_stat(char *line, struct process *ret)
 {
-    char line[1024], *first, *last;
-    int fd = openat(at, path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+    char *first = strchr(line, '('), *last = strrchr(line, ')');
     long nice;
 
-    if (fd >= 0)
-        close(fd);
-    if (length <= 0)
-        return FALSE;
-    line[length] = '\0';
-    first = strchr(line, '(');
-    last = strrchr(line, ')');
     if (!first || !last || last < first)
         return FALSE;
     *last = '\0';
@@ -80,6 +71,20 @@ static BOOL read_stat(int at, const char *path, struct process *ret)
         return FALSE;
     ret->priority = NORMAL_PRIORITY - (LONG)nice / 5;
     return TRUE;
+}
+
+static BOOL read_stat(int at, const char *path, struct process *ret)
+{
+    char line[1024];
+    int fd = openat(at, path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    if (length <= 0)
+        return FALSE;
+    line[length] = '\0';
+    return take_stat(line, ret);
 }
 
 /* Those below a folder of procfs, which are named by numbers; not all of them may be left. */
