@@ -1747,7 +1747,20 @@ class Objects(unittest.TestCase):
 
     @unittest.skipUnless(ROOT and shutil.which("ip") and shutil.which("nsenter"), "needs root, ip and nsenter")
     def test_an_end_that_somebody_made_up(self):
-        """A user has the addresses of another's connection in a network namespace of his own."""
+        """A user has the addresses of another's connection in a network namespace of his own, and hundreds of
+        other ones, which are looked through by nobody."""
+        self.began(["sh", "-c", 'exec "$@"', "-"], """if True:
+            import ctypes, os
+            for _ in range(260):
+                ends = os.pipe()
+                if not os.fork():
+                    ctypes.CDLL(None).prctl(1, 9)
+                    ctypes.CDLL(None).unshare(0x50000000)
+                    os.write(ends[1], b"x")
+                    os.execvp("sleep", ["sleep", "600"])
+                os.read(ends[0], 1)
+            print("there", flush=True)
+            input()""")
         server, client = self.connected()
         port = re.search(r":(\d+) ->", self.detail(client)[0])[1]
         self.began(["unshare", "-Urn", "sh", "-c",

@@ -23,6 +23,11 @@ static int64_t user_of(pid_t pid)
     return pid == ALONE ? 7 : 8;
 }
 
+static int64_t alone(pid_t pid)
+{
+    return user_of(pid ? ALONE : 0);
+}
+
 /* Returns what the last process of `others`, who all ask before it, got of what it could have used,
  * in percent. last: its number */
 static unsigned share_of(pid_t last, pid_t others)
@@ -79,12 +84,37 @@ static void alone_nobody_is_greedy(void **state)
     fair_free(&f);
 }
 
+/* A number that another process had, of another user who had used everything. */
+static void a_number_that_comes_again(void **state)
+{
+    struct fair f = {0};
+
+    (void)state;
+    fair_count(&f, 1000);
+    assert_false(fair_is_greedy(&f, 3, user_of));
+    fair_meet(&f, 3, 100, user_of);
+    fair_refuse(&f, ALONE, user_of);
+    fair_refuse(&f, 4, user_of);
+    fair_charge(&f, 3, 1000);
+    fair_count(&f, 1000);
+    assert_true(fair_is_greedy(&f, 3, user_of));
+    fair_meet(&f, 3, 100, user_of);
+    assert_true(fair_is_greedy(&f, 3, user_of));
+    fair_meet(&f, 3, 101, alone);
+    assert_false(fair_is_greedy(&f, 3, user_of));
+    fair_charge(&f, 3, 1500);
+    fair_count(&f, 2000);
+    assert_true(fair_is_greedy(&f, ALONE, user_of)); /* it was charged to the one who has it now */
+    fair_free(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_user_with_many_processes),
         cmocka_unit_test(processes_of_one_user),
         cmocka_unit_test(alone_nobody_is_greedy),
+        cmocka_unit_test(a_number_that_comes_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,9 +21,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "child_end.h"
+#include "now.h"
 #include "sandbox.h"
 #include "sanitized.h"
 
@@ -360,6 +363,31 @@ static void test_too_long_a_message(void **state)
     sandbox_stop(&s);
 }
 
+/* One that goes on is left, and reaped once it has ended. */
+static void test_end_of_a_child(void **state)
+{
+    uint64_t deadline = now_ns() + 60000000000ull;
+    pid_t pid = fork();
+    int status = 0;
+
+    (void)state;
+    if (!pid)
+        _exit(pause());
+    assert_true(pid > 0);
+    assert_int_equal(children_left(), 0);
+    assert_false(child_end(pid, 10, &status));
+    assert_int_equal(children_left(), 1);
+    kill(pid, SIGKILL);
+    while (children_left())
+        assert_true(now_ns() < deadline);
+    assert_int_equal(kill(pid, 0), -1);
+    pid = fork();
+    if (!pid)
+        _exit(3);
+    assert_true(child_end(pid, 60000, &status));
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_one_that_takes_nothing),
         cmocka_unit_test(test_it_ends_by_itself_when_told_to),
         cmocka_unit_test(test_too_long_a_message),
+        cmocka_unit_test(test_end_of_a_child),
     };
 
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -4,6 +4,7 @@
 #include "sockets.h"
 #include "now.h"
 #include "reach.h"
+#include "table.h"
 #include "unix_socket.h"
 
 #include <arpa/inet.h>
@@ -28,7 +29,10 @@
 #define LEAST_NS     100000000ull /* it is read again no sooner than this, */
 #define COST_TIMES   20           /* nor than so many times what it took of a processor */
 #define SOCKETS_MOST (1u << 20)
-#define OTHERS_MOST  256 /* namespaces that are looked through for other ends */
+#define OTHERS_MOST  1024  /* namespaces that are looked through for other ends, of the owner of */
+#define STRANGE_MOST 64    /* the own one; of each other owner, */
+#define STRANGERS    4     /* of whom there are so many */
+#define KNOWN_MOST   65536 /* namespaces that are told apart */
 
 struct socket_row {
     uint64_t inode;
@@ -437,42 +441,90 @@ static uint64_t owner_of(pid_t pid, uint64_t netns)
     return owner.st_ino;
 }
 
-static size_t find_spaces(struct elsewhere *ret)
+/* All namespaces, with a process in each: a user may have thousands of his own, also at the lowest
+ * numbers. */
+struct spaces {
+    struct elsewhere *rows;
+    size_t count;
+    struct table by_netns;
+};
+
+static void find_spaces(struct spaces *ret)
 {
     const struct dirent *entry;
-    size_t count = 0;
     DIR *folder = opendir("/proc");
+    bool room = true;
 
-    while (folder && count < OTHERS_MOST && (entry = readdir(folder))) {
+    while (folder && room && ret->count < KNOWN_MOST && (entry = readdir(folder))) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
         uint64_t netns = pid > 0 ? netns_of(pid, entry->d_name) : 0;
-        size_t i = 0;
 
-        while (i < count && ret[i].netns != netns)
-            i++;
-        if (netns && i == count)
-            ret[count++] = (struct elsewhere){pid, netns, owner_of(pid, netns)};
+        if (!netns || table_find_number(&ret->by_netns, netns))
+            continue;
+        room = !array_append(ret->rows, ret->count,
+                             ((struct elsewhere){pid, netns, owner_of(pid, netns)})) &&
+               !table_put_number(&ret->by_netns, netns, ret->count);
     }
     if (folder)
         closedir(folder);
-    return count;
+}
+
+/* Who owns the namespaces that are looked through, and how many of them were. */
+struct owners {
+    uint64_t own; /* this process's user namespace */
+    uint64_t owner[STRANGERS];
+    size_t count[STRANGERS], own_count;
+};
+
+/* Nobody's namespaces take the places of others'. */
+static bool has_place(struct owners *o, uint64_t owner)
+{
+    size_t i = 0;
+
+    if (owner == o->own)
+        return o->own_count++ < OTHERS_MOST;
+    while (i < STRANGERS && o->owner[i] && o->owner[i] != owner)
+        i++;
+    if (i == STRANGERS)
+        return false;
+    o->owner[i] = owner;
+    return o->count[i]++ < STRANGE_MOST;
+}
+
+static bool owns_first_end(const struct sockets_wanted *rows, size_t count, uint64_t owner)
+{
+    size_t i = 0;
+
+    while (i < count && rows[i].owner != owner)
+        i++;
+    return i < count;
 }
 
 void sockets_find_elsewhere(struct sockets_wanted *rows, size_t count)
 {
-    struct elsewhere spaces[OTHERS_MOST];
-    size_t known = count ? find_spaces(spaces) : 0;
-    struct stat own = {0};
+    struct spaces spaces = {0};
+    struct owners owners = {0};
+    struct stat own;
 
-    if (stat("/proc/self/ns/user", &own))
-        own.st_ino = 0;
+    if (!stat("/proc/self/ns/user", &own))
+        owners.own = own.st_ino;
+    if (count)
+        find_spaces(&spaces);
     array_sort(rows, count, by_remote);
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < known; k++)
-            rows[i].owner = spaces[k].netns == rows[i].netns ? spaces[k].owner : rows[i].owner;
+        size_t number = table_find_number(&spaces.by_netns, rows[i].netns);
+
+        rows[i].owner = number ? spaces.rows[number - 1].owner : rows[i].owner;
     }
-    for (size_t k = 0; k < known; k++)
-        look_through(rows, count, &spaces[k], own.st_ino);
+    for (size_t k = 0; k < spaces.count; k++) {
+        const struct elsewhere *at = &spaces.rows[k];
+
+        if (at->owner && (at->owner == owners.own || owns_first_end(rows, count, at->owner)) &&
+            has_place(&owners, at->owner))
+            look_through(rows, count, at, owners.own);
+    }
+    table_free(&spaces.by_netns);
+    free(spaces.rows);
 }
 
 /* ---- names ---- */

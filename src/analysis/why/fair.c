@@ -93,6 +93,21 @@ static struct fair_share *meet(struct fair *f, pid_t pid, int64_t (*user)(pid_t 
     return number ? &f->processes[number - 1] : NULL;
 }
 
+void fair_meet(struct fair *f, pid_t pid, uint64_t key, int64_t (*user)(pid_t pid))
+{
+    size_t number = table_find_number(&f->by_process, (uint32_t)pid);
+    struct fair_share *share = number ? &f->processes[number - 1] : NULL;
+
+    if (!share || share->key == key)
+        return;
+    if (share->key) {
+        *share = (struct fair_share){.user = user(pid)};
+        find(&f->by_user, &f->users, &f->user_count, &f->user_room, (uint64_t)share->user,
+             share->user);
+    }
+    share->key = key;
+}
+
 bool fair_is_greedy(struct fair *f, pid_t pid, int64_t (*user)(pid_t pid))
 {
     const struct fair_share *process = meet(f, pid, user);

@@ -19,6 +19,7 @@ struct fair_share {
     uint64_t used;   /* microseconds */
     uint64_t hungry; /* of a user: such processes */
     int64_t user;
+    uint64_t key; /* of a process: of its first thread's account; 0: not known */
     bool refused; /* since the last count: it is hungry, as is who used a hundredth of the budget */
 };
 
@@ -31,6 +32,10 @@ struct fair {
 };
 
 void fair_free(struct fair *f);
+
+/* Tells whose a process's number is now, by a key that is nobody else's: another one that had it
+ * before leaves nothing. */
+void fair_meet(struct fair *f, pid_t pid, uint64_t key, int64_t (*user)(pid_t pid));
 
 /* What a process used, after it was asked for. */
 void fair_charge(struct fair *f, pid_t pid, uint64_t us);

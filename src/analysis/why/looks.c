@@ -362,6 +362,16 @@ static int peek(struct looks *l, bool *ret_ended, struct prcb_error *err)
     return result;
 }
 
+static void meet_processes(struct looks *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const struct prcb_account *a = &l->accounts[i];
+
+        if (a->tid == a->pid && is_inside(a) && !(a->flags & PRCB_ACCOUNT_EXITED))
+            fair_meet(&l->fair, a->pid, a->key, reach_user);
+    }
+}
+
 /* The cost of a look is its processor time, not its duration. It may wait for the child:
  * otherwise a user with a program that takes long to read would choose when the next look is. */
 int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
@@ -386,6 +396,7 @@ int looks_take(struct looks *l, const struct looks_fns *fns, bool *ret_ended,
     if (!result)
         result = choose_accounts(l, fns, left, err);
     l->count = result ? 0 : l->count;
+    meet_processes(l);
     for (size_t i = 0; i < l->count && !result && fns->divided; i++) {
         if (is_inside(&l->accounts[i]))
             result = fns->divided(fns->ctx, &l->accounts[i]);

@@ -66,7 +66,9 @@ static struct lived *lived_of(struct paths *p, size_t number)
 /* ---- who ended a wait ---- */
 
 struct growth {
-    struct lived *thread;
+    const struct lived *thread;
+    struct prcb_edge *now; /* those that there are */
+    size_t count, room;
     uint32_t cause;
     uint64_t all, most; /* ns by which the rows of the cause grew, and one of them */
     struct prcb_edge who;
@@ -82,7 +84,7 @@ static bool same_who(const struct prcb_edge *a, const struct prcb_edge *b)
 static int grow(const struct prcb_edge *edge, void *ctx)
 {
     struct growth *g = ctx;
-    struct lived *lived = g->thread;
+    const struct lived *lived = g->thread;
     uint64_t before = 0;
     size_t i = 0;
 
@@ -90,10 +92,9 @@ static int grow(const struct prcb_edge *edge, void *ctx)
         return 0;
     while (i < lived->edge_count && !same_who(&lived->edges[i], edge))
         i++;
-    if (i < lived->edge_count) {
-        before = lived->edges[i].ns;
-        lived->edges[i].ns = edge->ns;
-    } else if (array_append(lived->edges, lived->edge_count, *edge)) {
+    if (i < lived->edge_count && lived->edges[i].ns <= edge->ns)
+        before = lived->edges[i].ns; /* else it was given up, and began anew */
+    if (array_add(g->now, g->count, g->room, *edge)) {
         g->failed = true;
         return -ENOMEM;
     }
@@ -104,6 +105,23 @@ static int grow(const struct prcb_edge *edge, void *ctx)
         g->most = edge->ns - before;
         g->who = *edge;
     }
+    return 0;
+}
+
+/* The kernel has a bounded number of edges, and gives up old ones: so do we. Of a reading that
+ * failed nothing is kept. */
+static int read_edges(struct why *w, uint64_t key, struct lived *lived, struct growth *g)
+{
+    int result = w->source.edges(w->source.ctx, key, grow, g);
+
+    if (result) {
+        free(g->now);
+        *g = (struct growth){.failed = g->failed};
+        return g->failed ? -ENOMEM : 0;
+    }
+    free(lived->edges);
+    lived->edges = g->now;
+    lived->edge_count = g->count;
     return 0;
 }
 
@@ -121,9 +139,8 @@ static int meet(struct why *w, struct thread *thread, const struct prcb_account 
         return -ENOMEM;
     thread->path = p->thread_count;
     before.thread = lived_of(p, thread->path);
-    if (p->recent && w->source.edges)
-        w->source.edges(w->source.ctx, a->key, grow, &before);
-    return before.failed ? -ENOMEM : 0;
+    return p->recent && w->source.edges ? read_edges(w, a->key, lived_of(p, thread->path), &before)
+                                        : 0;
 }
 
 /* Sets who ended the wait that was going on at the look before: who ended at least so much of what
@@ -133,12 +150,13 @@ static int find_waker(struct why *w, struct thread *thread, struct path_piece *p
     struct paths *p = w->paths;
     struct growth g = {.thread = lived_of(p, thread->path), .cause = piece->cause};
     size_t waker;
+    int result;
 
     if (!w->source.edges || p->edges_read++ >= EDGES_MOST)
         return 0;
-    w->source.edges(w->source.ctx, thread->last.key, grow, &g);
-    if (g.failed)
-        return -ENOMEM;
+    result = read_edges(w, thread->last.key, lived_of(p, thread->path), &g);
+    if (result)
+        return result;
     if (g.who.by != PRCB_BY_THREAD || g.most < thread->last.open.ns || g.most <= g.all / 2)
         return 0;
     waker = table_find_number(&p->by_tid, (uint32_t)g.who.tid);

@@ -4,17 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "child_end.h"
 #include "confine.h"
 #include "error.h"
 #include "now.h"
@@ -51,66 +49,6 @@ static _Noreturn void be_child(const struct sandbox_limits *limits, sandbox_serv
     _exit(serve(socket, ctx));
 }
 
-/* ---- children that are left ---- */
-
-static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t behind[SANDBOX_LEFT]; /* 0: free */
-
-/* ECHILD: the program around us waits for every child, or it was another process's. */
-static bool has_ended(pid_t pid)
-{
-    pid_t ended;
-
-    while ((ended = waitpid(pid, NULL, WNOHANG)) < 0 && errno == EINTR)
-        ;
-    return ended;
-}
-
-static unsigned count_left(void)
-{
-    unsigned count = 0;
-
-    pthread_mutex_lock(&left_lock);
-    for (size_t i = 0; i < SANDBOX_LEFT; i++) {
-        if (behind[i] && has_ended(behind[i]))
-            behind[i] = 0;
-        count += behind[i] != 0;
-    }
-    pthread_mutex_unlock(&left_lock);
-    return count;
-}
-
-/* Remembers a child that is left. If more children began at the same time than there is room
- * for, whoever reaps what this process leaves reaps it. */
-static void leave(pid_t pid)
-{
-    size_t i = 0;
-
-    pthread_mutex_lock(&left_lock);
-    while (i < SANDBOX_LEFT && behind[i])
-        i++;
-    if (i < SANDBOX_LEFT)
-        behind[i] = pid;
-    pthread_mutex_unlock(&left_lock);
-}
-
-/* A child that is killed while it waits for a file system that does not answer ends when that
- * wait ends. */
-static void await_end(pid_t pid)
-{
-    struct timespec pause = {.tv_nsec = 100000};
-    uint64_t deadline = now_ms() + STOP_MS;
-
-    while (!has_ended(pid)) {
-        if (now_ms() >= deadline) {
-            leave(pid);
-            return;
-        }
-        nanosleep(&pause, NULL);
-        pause.tv_nsec = pause.tv_nsec < 10000000 ? 2 * pause.tv_nsec : pause.tv_nsec;
-    }
-}
-
 int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, void *ctx,
                   struct sandbox *ret, struct prcb_error *err)
 {
@@ -120,9 +58,9 @@ int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, v
     int sockets[2];
 
     *ret = (struct sandbox){0};
-    if (count_left() == SANDBOX_LEFT)
+    if (children_left() >= CHILDREN_LEFT)
         return prcb_fail(err, -EBUSY, "%d processes wait for files that do not answer",
-                         SANDBOX_LEFT);
+                         CHILDREN_LEFT);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
         return prcb_fail(err, -errno, "a socket cannot be made: %s", strerror(errno));
     started = (struct sandbox){.pid = fork(), .socket = sockets[0]};
@@ -154,7 +92,7 @@ void sandbox_stop(struct sandbox *sandbox)
         return;
     kill(sandbox->pid, SIGKILL);
     close(sandbox->socket);
-    await_end(sandbox->pid);
+    child_end(sandbox->pid, STOP_MS, NULL);
     *sandbox = (struct sandbox){0};
 }
 

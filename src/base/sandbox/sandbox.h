@@ -21,8 +21,6 @@
 #include <prcb/prcb.h>
 
 #define SANDBOX_FDS 64 /* descriptors in one message */
-/* Children that were killed and have not ended yet: then none is started. */
-#define SANDBOX_LEFT 16
 
 struct sandbox {
     pid_t pid;  /* 0: not started */
@@ -41,7 +39,8 @@ struct sandbox_limits {
 typedef int (*sandbox_serve_fn)(int socket, void *ctx);
 
 /* *ret is all zero on failure. -EPERM, -EAGAIN, -ENOMEM: the fork's; -EOPNOTSUPP: the child could
- * not be confined, and was ended before it served; -EBUSY: SANDBOX_LEFT were left already. */
+ * not be confined, and was ended before it served; -EBUSY: CHILDREN_LEFT (child_end.h)
+ * were left already. */
 int sandbox_start(const struct sandbox_limits *limits, sandbox_serve_fn serve, void *ctx,
                   struct sandbox *ret, struct prcb_error *err);
 /* Ends the child. A child that does not end soon, for the kernel waits for its file, is left: it

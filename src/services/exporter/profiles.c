@@ -15,10 +15,12 @@
 
 #include "array.h"
 #include "cgroup_names.h"
+#include "child_end.h"
 
 #define SECONDS   10 /* if nobody says how long */
 #define REAP_MS   20
-#define NAME_MOST 15 /* bytes that the kernel keeps of a name */
+#define END_MS    200 /* for a child that was killed to end */
+#define NAME_MOST 15  /* bytes that the kernel keeps of a name */
 
 extern char **environ;
 
@@ -165,7 +167,7 @@ int profiles_start(struct profiles *p, const struct profiles_request *request, u
         used += p->profile[i].used;
         profile = p->profile[i].used ? profile : &p->profile[i];
     }
-    if (!profile || used >= p->options.most)
+    if (!profile || used >= p->options.most || children_left() >= CHILDREN_LEFT)
         return -EBUSY;
     *profile = (struct profile){.out = -1, .said = -1};
     result = start(p, request, profile);
@@ -182,7 +184,7 @@ static void end_child(struct profile *profile)
 {
     if (profile->pid) {
         kill(-profile->pid, SIGKILL);
-        waitpid(profile->pid, NULL, 0);
+        child_end(profile->pid, END_MS, NULL); /* nobody else is to wait for it */
     }
     profile->pid = 0;
 }

@@ -17,11 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child_end.h"
 #include "mcp_message.h"
 #include "now.h"
 
 #define OUTPUT_MOST 65536          /* bytes of a command's output that are kept */
 #define EXTRA_NS    90000000000ull /* beyond the time that it is to look */
+#define END_MS      2000           /* for a command to end that says no more */
 
 struct reader {
     char bytes[MCP_LINE_MOST + 1];
@@ -79,6 +81,8 @@ static int run_tool(struct mcp_message *m)
     int ends[2], status = 0;
     pid_t child;
 
+    if (children_left() >= CHILDREN_LEFT)
+        return mcp_answer(m, "too many commands do not end", 28, true);
     if (pipe2(ends, O_CLOEXEC))
         return mcp_answer(m, "no pipe", 7, true);
     child = fork();
@@ -94,8 +98,10 @@ static int run_tool(struct mcp_message *m)
     close(ends[0]);
     if (late)
         kill(-child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
+    if (!child_end(child, END_MS, &status)) { /* what it was killed in may last */
+        kill(-child, SIGKILL);
+        late = true;
+    }
     if (late)
         return mcp_answer(m, "the command took too long", 25, true);
     return mcp_answer(m, text, count, !WIFEXITED(status) || WEXITSTATUS(status));
