@@ -206,7 +206,10 @@ class Json(Case):
     def test_brief(self):
         """Bounded, ranked, and of the figures that -j has: here of a sleep, and of hundreds of threads' names."""
         threads = "import threading, time\n" \
-                  "for i in range(300): threading.Thread(target=time.sleep, args=[0.3], daemon=True).start()\n" \
+                  "def wait(i):\n" \
+                  "  open('/proc/thread-self/comm', 'w').write(f'name-{i}')\n" \
+                  "  time.sleep(0.3)\n" \
+                  "for i in range(300): threading.Thread(target=wait, args=[i], daemon=True).start()\n" \
                   "time.sleep(0.3)"
         result = run("--brief", "--", *python(threads))
         self.assertLessEqual(len(result.stdout), 8192)
@@ -633,6 +636,41 @@ class Table(Case):
                        "--json", "--ndjson", "--output", "--sort", "--top", "--per-thread",
                        "--per-process", "--no-follow", "--tier", "--max-threads"):
             self.assertIn(option, result.stdout)
+
+
+class Idle(Case):
+    @needs_bpf
+    def test_each_process_has_its_turn(self):
+        """Five thousand threads of a process have more stacks than are read at the end. Another's event loop is read."""
+        many = subprocess.Popen([sys.executable, "-c", """
+import threading
+threading.stack_size(65536)
+end = threading.Event()
+for _ in range(5000):
+    threading.Thread(target=end.wait, daemon=True).start()
+print(flush=True)
+end.wait()
+"""], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(many.stdout.close)
+        self.addCleanup(many.wait)
+        self.addCleanup(many.kill)
+        if not many.stdout.readline():
+            self.skipTest("5000 threads may not be created")
+        loop = ("import asyncio; asyncio.run(asyncio.sleep(1000))",)
+        with Sleeper((sys.executable, "-c", *loop)) as looping:
+            rows = json.loads(run("-p", f"{many.pid},{looping.pid}", "--for", "0.3", "--per-process", "--brief").stdout)["rows"]
+        self.assertEqual([row["pid"] for row in rows if row["held_up_ns"]], [many.pid])
+
+    @needs_bpf
+    def test_ended_ones_of_a_name_are_one(self):
+        words = "for i in 1 2 3 4 5 6; do /bin/true; done; :"
+        text = run("--", "sh", "-c", words).stderr
+        self.assertRegex(text, r"(?m)^ +- +- +true \(6 ended\) ")
+        self.assertEqual(len(re.findall(r"(?m)^ +\S+ +\S+ +true ", text)), 1, text)
+        text = run("--per-process", "--", "sh", "-c", words).stderr
+        self.assertRegex(text, r"(?m)^ +- +true \(6 ended\) +6 ")
+        threads = json.loads(run("-j", "--", "sh", "-c", words).stdout)["threads"]
+        self.assertEqual(sum(row["comm"] == "true" for row in threads), 6)
 
 
 class Intervals(Case):

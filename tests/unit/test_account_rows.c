@@ -468,6 +468,41 @@ static void names_are_families(void **state)
     account_rows_deinit(&rows);
 }
 
+static void many_ended_ones_of_a_name_are_one(void **state)
+{
+    struct account_rows rows = {0};
+    struct account_view v;
+    uint64_t run = 0;
+
+    for (pid_t tid = 1; tid <= 12; tid++) {
+        struct prcb_account a = account((uint64_t)tid, tid, tid, tid % 3 ? "cc" : "as");
+
+        a.flags = tid < 11 ? PRCB_ACCOUNT_EXITED : 0;
+        a.cgroup = tid == 1 ? 7 : 0;
+        run += tid % 3 && tid < 11 && tid != 1 ? a.run_ns : 0;
+        update(&rows, &a);
+    }
+    /* Six of cc in a cgroup, one in another; three of as are too few; 11 and 12 live. */
+    v = view(&rows, ACCOUNT_VIEW_ENDED, ACCOUNT_BY_TID, 0);
+    assert_int_equal(v.count, 1 + 1 + 3 + 2);
+    assert_int_equal(v.total.threads, 12);
+    for (size_t i = 0; i < v.count; i++) {
+        const struct account_row *row = v.rows[i];
+
+        assert_int_equal(row->ended, row->tid ? 0 : 6);
+        assert_int_equal(row->threads, row->tid ? 1 : 6);
+        if (row->tid)
+            continue;
+        assert_string_equal(row->comm, "cc");
+        assert_int_equal(row->now.run_ns, run);
+    }
+    account_view_deinit(&v);
+    v = view(&rows, ACCOUNT_VIEW_ENDED | ACCOUNT_VIEW_PROCESSES, ACCOUNT_BY_TID, 0);
+    assert_true(v.count < 12);
+    account_view_deinit(&v);
+    account_rows_deinit(&rows);
+}
+
 /* ---- by whom -------------------------------------------------------------- */
 
 static void by(struct whom *w, uint64_t group, pid_t tid, uint64_t count, uint64_t ns)
@@ -562,6 +597,7 @@ int main(void)
         cmocka_unit_test(a_row_per_key),
         cmocka_unit_test(rows_cut_off_are_summed),
         cmocka_unit_test(a_sum_lacks_what_one_lacks),
+        cmocka_unit_test(many_ended_ones_of_a_name_are_one),
         cmocka_unit_test(ended_threads_keep_counting),
         cmocka_unit_test(names_of_sums_are_bounded),
         cmocka_unit_test(intervals_are_changes),

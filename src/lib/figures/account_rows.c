@@ -703,6 +703,63 @@ static void point_at(struct account_row *sums, size_t count, struct account_view
         view->rows[i] = &sums[i];
 }
 
+static int by_ended(const void *left, const void *right)
+{
+    const struct account_row *a = *(struct account_row *const *)left;
+    const struct account_row *b = *(struct account_row *const *)right;
+    int order = (a->exited < a->threads) - (b->exited < b->threads);
+
+    order = order ? order : memcmp(a->comm, b->comm, sizeof(a->comm));
+    return order ? order : by_cgroup(left, right);
+}
+
+/* The ended ones come first, those of a name and cgroup side by side. */
+static size_t same_ended(struct account_row *const *rows, size_t count)
+{
+    size_t same = 1;
+
+    if (rows[0]->exited < rows[0]->threads || !rows[0]->threads)
+        return 1;
+    while (same < count && !by_ended(&rows[0], &rows[same]))
+        same++;
+    return same;
+}
+
+static int fold(struct account_row *const *rows, size_t count, struct account_row *ret)
+{
+    *ret = (struct account_row){.cgroup = rows[0]->cgroup, .released = true};
+    memcpy(ret->comm, rows[0]->comm, sizeof(ret->comm));
+    for (size_t i = 0; i < count; i++) {
+        ret->ended += rows[i]->key ? 1 : rows[i]->threads;
+        if (merge(ret, rows[i]))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int fold_ended(struct account_view *view)
+{
+    size_t kept = 0, same;
+    int result = 0;
+
+    view->folds = calloc(view->count / ACCOUNT_FOLD_LEAST + 1, sizeof(*view->folds));
+    if (!view->folds)
+        return -ENOMEM;
+    array_sort(view->rows, view->count, by_ended);
+    for (size_t i = 0; i < view->count && !result; i += same) {
+        same = same_ended(&view->rows[i], view->count - i);
+        if (same < ACCOUNT_FOLD_LEAST) {
+            memmove(&view->rows[kept], &view->rows[i], same * sizeof(struct account_row *));
+            kept += same;
+            continue;
+        }
+        result = fold(&view->rows[i], same, &view->folds[view->fold_count]);
+        view->rows[kept++] = &view->folds[view->fold_count++];
+    }
+    view->count = kept;
+    return result;
+}
+
 static int make_rows(const struct account_rows *rows, unsigned kind, struct account_view *view)
 {
     struct account_row *sums;
@@ -728,7 +785,7 @@ static int make_rows(const struct account_rows *rows, unsigned kind, struct acco
             return result;
         point_at(sums, count, view);
     }
-    return 0;
+    return kind & ACCOUNT_VIEW_ENDED ? fold_ended(view) : 0;
 }
 
 static int sum_up(const struct account_order *order, struct account_view *view)
@@ -769,6 +826,7 @@ void account_view_deinit(struct account_view *view)
     deinit_row(&view->others);
     deinit_row(&view->total);
     deinit_sums(view->sums, view->sum_count);
+    deinit_sums(view->folds, view->fold_count);
     free(view->rows);
     memset(view, 0, sizeof(*view));
 }

@@ -69,6 +69,7 @@ struct account_row {
     uint64_t running; /* of these, the ones on a processor */
     uint64_t exited;
     uint64_t kernel; /* kernel threads */
+    uint64_t ended;  /* that so many ended threads or processes of one name are one; 0: it is one */
     struct account_sums now;
     struct account_sums before; /* at the end of the last interval; zero: none yet */
     bool released;              /* the account was given back: the row changes no more */
@@ -144,6 +145,8 @@ struct account_view {
     struct account_row total;  /* sum of all */
     struct account_row *sums;  /* private: rows the view made: intervals, processes */
     size_t sum_count;
+    struct account_row *folds; /* private: the same, of ended ones */
+    size_t fold_count;
 };
 
 enum account_view_kind {
@@ -153,7 +156,9 @@ enum account_view_kind {
     ACCOUNT_VIEW_CGROUPS = 4, /* a row per cgroup: key is its number, comm empty. account_rows has
                                  by_cgroup */
     ACCOUNT_VIEW_NAMES = 8,   /* a row per name, as account_family has it */
+    ACCOUNT_VIEW_ENDED = 16,  /* ACCOUNT_FOLD_LEAST ended ones of a name and cgroup are a row */
 };
+#define ACCOUNT_FOLD_LEAST 4
 /* The name that a thread is summed under: its own, but a kernel thread of which there is one for
  * each processor, or many, has that of them all: "kworker" for "kworker/0:1H". */
 #define ACCOUNT_NAME 16

@@ -110,6 +110,7 @@ static json_object *make_row(struct json_doc *b, const struct stat_report *repor
     json_doc_put_member(b, ret, "pid", (uint64_t)row->pid, row->pid);
     json_doc_put_member(b, ret, "tid", (uint64_t)row->tid, row->tid);
     json_doc_put_number(b, ret, "threads", row->threads);
+    json_doc_put_member(b, ret, "ended", row->ended, row->ended);
     json_doc_put_number(b, ret, "held_up_ns", cost->ns);
     json_doc_put_text(b, ret, "most", cost_name(cost));
     json_doc_put_member(b, ret, "run_ns", row->now.run_ns, row->now.present & PRCB_HAS_RUN);

@@ -11,6 +11,7 @@
 
 #include "array.h"
 #include "now.h"
+#include "reach.h"
 
 #define TRIES   3
 #define LOOK_NS 300000000ull /* all of it takes no longer, but for the last stack */
@@ -21,7 +22,11 @@ struct going_on {
     struct account_row *row;
     struct wait_cell *cell;
     uint64_t ns; /* of what was measured */
+    int64_t user;
+    size_t turn; /* how many of its process, or user, are looked at before it */
 };
+
+/* ---- in which order ---- */
 
 static int by_ns(const void *left, const void *right)
 {
@@ -29,6 +34,48 @@ static int by_ns(const void *left, const void *right)
 
     return (a->ns < b->ns) - (a->ns > b->ns);
 }
+
+static int by_process(const void *left, const void *right)
+{
+    const struct going_on *a = left, *b = right;
+
+    return a->row->pid != b->row->pid ? (a->row->pid < b->row->pid ? -1 : 1) : by_ns(left, right);
+}
+
+static int by_turn(const void *left, const void *right)
+{
+    const struct going_on *a = left, *b = right;
+
+    return a->turn != b->turn ? (a->turn < b->turn ? -1 : 1) : by_ns(left, right);
+}
+
+static int by_user(const void *left, const void *right)
+{
+    const struct going_on *a = left, *b = right;
+
+    return a->user != b->user ? (a->user < b->user ? -1 : 1) : by_turn(left, right);
+}
+
+/* Users take turns, and processes of one user: one with thousands of threads, or of processes,
+ * leaves room for others. Longer waits come first. */
+static void take_turns(struct going_on *waits, size_t count)
+{
+    array_sort(waits, count, by_process);
+    for (size_t i = 0; i < count; i++) {
+        bool same = i && waits[i - 1].row->pid == waits[i].row->pid;
+
+        waits[i].turn = same ? waits[i - 1].turn + 1 : 0;
+        waits[i].user = same ? waits[i - 1].user : reach_user(waits[i].row->pid);
+    }
+    array_sort(waits, count, by_user);
+    for (size_t i = 0, first = 0; i < count; i++) {
+        first = waits[first].user == waits[i].user ? first : i;
+        waits[i].turn = i - first;
+    }
+    array_sort(waits, count, by_turn);
+}
+
+/* ---- which waits ---- */
 
 /* If causes are not known the wait has no cell: one is made, which adds nothing to the row's
  * sums. Its time is not known either, unless the thread has done nothing else. */
@@ -56,7 +103,7 @@ static bool find_going_on(struct account_row *row, struct going_on *ret)
         row->threads != 1)
         return false;
     if (make_cell(row)) {
-        *ret = (struct going_on){row, row->now.cells, row->now.wait_ns};
+        *ret = (struct going_on){.row = row, .cell = row->now.cells, .ns = row->now.wait_ns};
         return row->now.wait_ns;
     }
     cells = row->now.cells;
@@ -175,7 +222,7 @@ void stat_idle_find(struct prcb *session, struct account_rows *rows, struct stat
     for (size_t i = 0; waits && i < rows->count; i++)
         count += find_going_on(rows->rows[i], &waits[count]);
     if (count)
-        array_sort(waits, count, by_ns);
+        take_turns(waits, count);
     find_held(waits, count, held_in_place(), &ret->held);
     look_at_all(session, waits, count, ret);
     free(waits);

@@ -24,9 +24,9 @@ struct stat_idle {
 };
 
 /* Sets idle_ns in the cells of rows: the time of the wait that goes on, if its stack shows that
- * it idles. Nothing is known, and nothing claimed, of waits that were over before. It looks at
- * the longest waits first, for a fraction of a second. If stacks cannot be read at all nothing
- * is set. */
+ * it idles. Nothing is known, and nothing claimed, of waits that were over before. It looks
+ * at the longest waits first, of each user and process in turn, for a fraction of a second. If
+ * stacks cannot be read at all nothing is set. */
 void stat_idle_find(struct prcb *session, struct account_rows *rows, struct stat_idle *ret);
 
 #endif

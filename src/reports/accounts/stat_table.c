@@ -175,7 +175,7 @@ static void name_cell(const struct stat_report *report, const struct account_row
         snprintf(cell, FORMAT_CELL, "%s", comm);
     else
         snprintf(cell, FORMAT_CELL, "%s%s(%" PRIu64 " ended)", comm, *comm ? " " : "",
-                 row->threads);
+                 row->ended ? row->ended : row->threads);
 }
 
 static void make_cell(const struct stat_table *table, const struct column *column,

@@ -283,11 +283,23 @@ static void made_deinit(struct made *made)
     account_view_deinit(&made->view);
 }
 
+/* Where there is little room, ended threads or processes of one name are one. What divides a row
+ * further is of each. */
+static bool folds_ended(const struct run *run)
+{
+    const struct stat_options *options = run->options;
+
+    return (options->form.number == STAT_TABLE || options->form.number == STAT_BRIEF) &&
+           (options->rows == STAT_THREADS || options->rows == STAT_PROCESSES) &&
+           !options->by_whom && !run->counters;
+}
+
 /* Makes the sums, tails and edges of the whole time or of the interval. */
 static int make(struct run *run, bool interval, struct made *ret)
 {
     const struct stat_options *options = run->options;
-    unsigned kind = stat_rows_kinds[options->rows].view | (interval ? ACCOUNT_VIEW_INTERVAL : 0u);
+    unsigned kind = stat_rows_kinds[options->rows].view | (interval ? ACCOUNT_VIEW_INTERVAL : 0u) |
+                    (folds_ended(run) ? ACCOUNT_VIEW_ENDED : 0u);
     int result = prcb_session_status(run->session, &ret->status);
 
     if (!result && options->tails && !run->no_tails.text[0]) {
