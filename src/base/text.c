@@ -165,3 +165,16 @@ char *text_utf8(const char *text)
     }
     return copy;
 }
+
+const char *text_hex(const void *bytes, size_t count, char *ret)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *from = bytes;
+
+    for (size_t i = 0; i < count; i++) {
+        ret[2 * i] = digits[from[i] >> 4];
+        ret[2 * i + 1] = digits[from[i] & 15];
+    }
+    ret[2 * count] = '\0';
+    return ret;
+}

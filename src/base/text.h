@@ -49,4 +49,7 @@ void text_print_csv(FILE *out, const char *text, const char *separator);
  * Parquet want it; NULL: no memory. */
 char *text_utf8(const char *text);
 
+/* Writes bytes as lower case digits, 2 * count of them and the end of a text. Returns ret. */
+const char *text_hex(const void *bytes, size_t count, char *ret);
+
 #endif

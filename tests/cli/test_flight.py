@@ -27,22 +27,29 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB") or os.path.join(SOURCE, "build/src/tools/cli/prcb"))
 LIBRARY = os.environ.get("PRCB_LIBRARY") or os.path.join(SOURCE, "build/src/lib/libprcb.so")
 
-# Two threads: one sleeps while it holds a lock that the other waits for. At the end it says its own
-# count of switches, as the kernel has it.
+# Two threads: one writes to a disk while it holds a lock that the other waits for.
 STALL = """
-import sys, threading, time, ctypes
+import sys, threading, time, ctypes, os
 def name(text): ctypes.CDLL(None).prctl(15, text.encode(), 0, 0, 0)
 lock, held = threading.Lock(), threading.Event()
 def hold():
     name('holder')
     with lock:
         held.set()
-        time.sleep(0.3)
+        save_orders()
+def save_orders():
+    with open(sys.argv[1], 'wb', buffering=0) as file:
+        until = time.monotonic() + 0.4
+        while time.monotonic() < until:
+            file.write(b'x' * 65536)
+            os.fsync(file)
+def place_order():
+    with lock: pass
 thread = threading.Thread(target=hold)
 thread.start()
 name('victim')
 held.wait()
-with lock: pass
+place_order()
 thread.join()
 print('done', flush=True)
 sys.stdin.readline()
@@ -112,7 +119,7 @@ class Flight(unittest.TestCase):
         cls.log = open(os.path.join(cls.folder, "log"), "w", encoding="utf-8")
         cls.addClassCleanup(cls.log.close)
         os.environ["PRCB_FLIGHT_SOCKET"] = os.path.join(cls.folder, "socket")
-        if not cls.start("--rest", "0.000001", "--keep", "4", "--on", "futex>200ms,comm=victim",
+        if not cls.start("--stacks", "--rest", "0.000001", "--keep", "4", "--on", "futex>200ms,comm=victim",
                          "--on", "ready>100ms,comm=prey", "--on", "throttled>30ms,comm=burst"):
             raise unittest.SkipTest(cls.said().strip())
 
@@ -139,6 +146,17 @@ class Flight(unittest.TestCase):
     def facts(self, path):
         with sqlite3.connect(path) as db:
             return dict(db.execute("SELECT * FROM facts"))
+
+    def kind_of_disk(self, path):
+        return subprocess.run(["stat", "-f", "-c", "%T", path], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+
+    def stacks(self, path, name):
+        """The functions where threads of a name waited, by SQL alone."""
+        with sqlite3.connect(path) as db:
+            return {row[0] for row in db.execute(
+                "WITH RECURSIVE frames(id) AS (SELECT stack FROM wait_stacks w JOIN threads t ON t.id = w.thread "
+                "WHERE t.name = ? UNION SELECT caller FROM frames JOIN stacks USING (id) WHERE caller NOT NULL) "
+                "SELECT s.name FROM frames JOIN stacks s USING (id)", (name,))}
 
     def save(self, *args):
         result = prcb("flight", "save", *args)
@@ -177,6 +195,8 @@ class Flight(unittest.TestCase):
             self.assertTrue(count <= rows[0] <= count + 20, (count, rows))
             self.assertGreaterEqual(rows[1], 190)
             self.assertEqual(still[0], "sleep")
+            # It slept all the time: where, is asked when the file is made.
+            self.assertTrue(self.stacks(path, "sleep") & {"clock_nanosleep", "nanosleep", "__nanosleep"}, self.stacks(path, "sleep"))
             facts = self.facts(path)
             self.assertEqual((facts["saved_by"], facts["complete"]), ("to count", "1"))
             for option in ("-j", "--html", "--perfetto", "--folded"):
@@ -187,7 +207,9 @@ class Flight(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_a_rule_names_thread_and_holder(self):
-        with subprocess.Popen([sys.executable, "-c", STALL], stdin=subprocess.PIPE,
+        disk = os.path.join(os.path.dirname(os.path.abspath(LIBRARY)), f"flight-{os.getpid()}")
+        self.addCleanup(os.unlink, disk)
+        with subprocess.Popen([sys.executable, "-c", STALL, disk], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True) as stall:
             self.assertEqual(stall.stdout.readline(), "done\n")
             path = self.wait_for_file("futex>200ms,comm=victim")
@@ -201,9 +223,18 @@ class Flight(unittest.TestCase):
         report = prcb("report", path).stdout
         self.assertNotIn("FUNCTION", report)
         first = report.splitlines()[:2]
-        self.assertRegex(first[0], r"^the last .* saved by futex>200ms,comm=victim: victim \(\d+\) was "
-                                   r"waiting for futex for [\d.]+ms, until ")
-        self.assertRegex(first[1], r"^of that time: [\d.]+ms holder \(\d+\) waits for sleep")
+        self.assertRegex(first[0], r"^victim \(\d+\) waited for futex for [\d.]+ms: of that time [\d.]+ms "
+                                   r".*holder \(\d+\) ")
+        if self.kind_of_disk(disk) != "tmpfs":
+            self.assertRegex(first[0], r"holder \(\d+\) (waits for|ready \() ?(fsync|disk)")
+        self.assertRegex(first[1], r"^saved by futex>200ms,comm=victim: the last [\d.]+s; that was until ")
+        brief = json.loads(prcb("report", "--brief", path).stdout)
+        self.assertEqual(brief["verdict"][0]["text"], first[0])
+        # Where it waited for the lock; and what waited from before the file until now is in it, too.
+        with sqlite3.connect(path) as db:
+            known = db.execute("SELECT w.time_ns, w.missing FROM wait_stacks w JOIN threads t ON t.id = w.thread WHERE "
+                               "t.name = 'victim'").fetchall()
+        self.assertIn("place_order", self.stacks(path, "victim"), (known, facts))
         chain = json.loads(prcb("report", "--critical", facts["saved_thread"], "-j", path).stdout)
         self.assertTrue(chain)
 
@@ -211,9 +242,9 @@ class Flight(unittest.TestCase):
         result = subprocess.run([sys.executable, "-c", NEIGHBOUR], stderr=subprocess.PIPE, text=True, check=False)
         if result.returncode:
             self.skipTest(result.stderr)
-        first = prcb("report", self.wait_for_file("ready>100ms,comm=prey")).stdout.splitlines()
-        self.assertRegex(first[0], r"prey \(\d+\) was ready for [\d.]+ms, ")
-        self.assertRegex(first[1], r"^of that time: .*prey \(\d+\) ready.*, behind hog \(\d+\)")
+        first = prcb("report", self.wait_for_file("ready>100ms,comm=prey")).stdout.splitlines()[0]
+        self.assertRegex(first, r"^prey \(\d+\) was ready and had no processor for [\d.]+ms: of that time "
+                                r".*prey \(\d+\) ready.*, (mostly )?behind hog \(\d+\)")
 
     def test_a_quota_is_named(self):
         group = CpuCgroup("flight")
@@ -225,9 +256,9 @@ class Flight(unittest.TestCase):
         code = f"open({group.processes!r}, 'w').write('0')\n" + BURST
         subprocess.run([sys.executable, "-c", code], check=True)
         self.assertGreater(group.throttled()[1], before)
-        first = prcb("report", self.wait_for_file("throttled>30ms,comm=burst")).stdout.splitlines()
-        self.assertRegex(first[0], r"burst \(\d+\) was waiting for throttled for [\d.]+ms, ")
-        self.assertRegex(first[1], r"^of that time: .*burst \(\d+\) .*throttled")
+        first = prcb("report", self.wait_for_file("throttled>30ms,comm=burst")).stdout.splitlines()[0]
+        self.assertRegex(first, r"^burst \(\d+\) was held back by a CPU quota for [\d.]+ms: of that time "
+                                r".*burst \(\d+\) .*throttled")
 
     def test_signal_and_program(self):
         self.keeper.send_signal(signal.SIGUSR1)

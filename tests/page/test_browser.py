@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -580,6 +581,48 @@ class Hostile(Browser):
         self.driver.get("file://" + path)
         self.wait_for("return document.getElementById('loading')?.textContent.includes('cannot be shown') || "
                       "document.body.dataset.ready")
+
+
+class Saved(Browser):
+    def test_opens_at_the_trigger(self):
+        """A file of prcb flight: the path of its thread, as its first sentence has it; marked in the timeline."""
+        db, html = os.path.join(self.folder, "saved.db"), os.path.join(self.folder, "saved.html")
+        shutil.copy(self.db, db)
+        with sqlite3.connect(db) as file:
+            start, = file.execute("SELECT CAST(value AS INTEGER) FROM facts WHERE name = 'start_ns'").fetchone()
+            end, = file.execute("SELECT max(time_ns) FROM switches").fetchone()
+            at, ns = start + (end - start) // 2, (end - start) // 4
+            for name, value in (("saved_by", "futex>1ms"), ("saved_thread", "1003"), ("saved_name", "<b>name"),
+                                ("saved_cause", "futex"), ("saved_at_ns", at), ("saved_for_ns", ns)):
+                file.execute("INSERT INTO facts VALUES(?, ?)", (name, str(value)))
+        prcb("report", "--html", "-o", html, db)
+        self.open(path=html)
+        self.assertEqual(self.run_script("return [page.view, selection.from, selection.to, selection.only]"),
+                         ["path", at - ns - start, at - start, {"kind": "thread", "key": 2}])
+        self.assertEqual(sum(row[3] for row in self.rows("#path-sums")), ns)
+        # "Back to all", and there again.
+        self.run_script("document.getElementById('clear-only').click()")
+        self.run_script("document.getElementById('clear-range').click()")
+        self.run_script("document.getElementById('to-trigger').click()")
+        self.assertEqual(self.run_script("return selection.to"), at - start)
+        self.run_script("document.querySelector('[data-view=timeline]').click()")
+        marked = self.run_script("""
+            const canvas = document.getElementById('timeline-canvas'), view = timelineView, scale = canvas.width / canvas.clientWidth;
+            const label = canvas.clientWidth < 500 ? 90 : 170, part = (page.model.trigger.to - view.from) / (view.to - view.from);
+            const pixel = document.createElement('canvas').getContext('2d');
+            pixel.fillStyle = roleColours().more;
+            pixel.fillRect(0, 0, 1, 1);
+            const wanted = [...pixel.getImageData(0, 0, 1, 1).data];
+            const x = Math.round((label + part * (canvas.clientWidth - label)) * scale);
+            const found = canvas.getContext('2d').getImageData(x - 2, canvas.height - 3, 5, 1).data;
+            return [0, 1, 2, 3, 4].some(i => wanted.every((value, j) => value === found[4 * i + j]));""")
+        self.assertTrue(marked)
+        self.open("#view=summary", path=html)
+        self.assertEqual(self.run_script("return page.view"), "summary")
+        # Who redacts the names does not show this one.
+        prcb("report", "--html", "--redact", "-o", html, db)
+        self.open(path=html)
+        self.assertIsNone(self.run_script("return page.model.facts.saved_name || page.model.facts.saved_by || null"))
 
 
 class Large(Browser):

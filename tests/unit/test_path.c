@@ -72,6 +72,29 @@ static void test_goes_to_the_waker_and_back(void **state)
     path_close(path);
 }
 
+/* A worker that had no work is not what its waker waited for until then. */
+static void test_a_worker_without_work(void **state)
+{
+    struct path_piece pieces[] = {
+        WAIT(CLIENT, PATH_WAITS, 20, 100, 100, SERVER, PATH_NO_CPU),
+        PIECE(SERVER, PATH_WAITS, 0, 90),
+        PIECE(SERVER, PATH_RUNS, 90, 120),
+    };
+    struct path *path;
+    struct path_step *steps;
+    size_t count;
+
+    pieces[1].idle = true;
+    steps = find(pieces, 3, 100, &path, &count);
+    assert_int_equal(count, 3);
+    check(&steps[0], PATH_UNKNOWN, CLIENT, 0, 20, 0);
+    check(&steps[1], PATH_WAITS, CLIENT, 20, 90, 0);
+    assert_int_equal(steps[1].piece->waker, SERVER);
+    check(&steps[2], PATH_RUNS, SERVER, 90, 100, 1);
+    free(steps);
+    path_close(path);
+}
+
 /* Two that are said to have ended each other's waits at one moment lead to nobody, and end. */
 static void test_a_circle_ends(void **state)
 {
@@ -115,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goes_to_the_waker_and_back),
+        cmocka_unit_test(test_a_worker_without_work),
         cmocka_unit_test(test_a_circle_ends),
         cmocka_unit_test(test_who_had_the_processor),
     };

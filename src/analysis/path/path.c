@@ -2,7 +2,6 @@
 #include "path.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "array.h"
@@ -19,6 +18,7 @@ struct path {
 struct frame {
     size_t thread;
     uint64_t bound;
+    const struct path_piece *wait; /* that led here; NULL: it is the path's own thread */
 };
 
 struct finding {
@@ -165,6 +165,13 @@ static uint64_t step_back(struct finding *f, uint64_t moment)
 
     start = piece ? piece->start_ns : before;
     step.start_ns = start = start > frame.bound ? start : frame.bound;
+    if (step.kind == PATH_WAITS && piece->idle && frame.wait) {
+        step.piece = frame.wait;
+        step.thread = frame.wait->thread;
+        step.depth--;
+        add(f, &step);
+        return start;
+    }
     if (step.kind == PATH_READY)
         step.other = who_ran(f->path, frame.thread, start, moment);
     if (step.kind != PATH_WAITS) {
@@ -183,14 +190,14 @@ static uint64_t step_back(struct finding *f, uint64_t moment)
     step.kind = PATH_READY;
     add(f, &step);
     if (woken > start)
-        f->frames[++f->depth] = (struct frame){piece->waker, start};
+        f->frames[++f->depth] = (struct frame){piece->waker, start, piece};
     return woken;
 }
 
 int path_find(const struct path *path, size_t thread, uint64_t from_ns, uint64_t to_ns,
               struct path_step **ret, size_t *ret_count)
 {
-    struct finding f = {.path = path, .frames[0] = {thread, from_ns}};
+    struct finding f = {.path = path, .frames[0] = {thread, from_ns, NULL}};
 
     for (uint64_t moment = to_ns; moment > from_ns && !f.failed;) {
         moment = step_back(&f, moment);

@@ -8,6 +8,7 @@
 #ifndef PRCB_ANALYSIS_PATH_H
 #define PRCB_ANALYSIS_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,8 @@ struct path_piece {
     uint32_t cpu;      /* RUNS: where; PATH_NO_CPU: not known */
     uint8_t kind;      /* enum path_kind */
     uint8_t cause;     /* the caller's number */
+    bool idle;         /* WAITS: for work, by design: whoever waits for its thread waits for
+                          something else, and that time stays the one's that waits */
 };
 
 struct path_step {

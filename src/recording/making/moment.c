@@ -11,10 +11,12 @@
 #include "caused.h"
 #include "error.h"
 #include "facts.h"
+#include "kept.h"
 #include "now.h"
 
 struct account {
     pid_t pid, tid;
+    uint64_t key, switches;
     char comm[16];
     struct writer_state state;
 };
@@ -47,7 +49,8 @@ static const struct writer_state runs = {.state = "running", .reason = -1};
 static int take_account(const struct prcb_account *a, void *ctx)
 {
     struct making *m = ctx;
-    struct account account = {.pid = a->pid, .tid = a->tid, .state = runs};
+    struct account account = {
+        .pid = a->pid, .tid = a->tid, .key = a->key, .switches = a->switches, .state = runs};
 
     if (a->flags & (PRCB_ACCOUNT_EXITED | PRCB_ACCOUNT_ORPHAN) || !a->tid)
         return 0;
@@ -78,12 +81,73 @@ static int by_time(const void *left, const void *right)
     return (a->cpu > b->cpu) - (a->cpu < b->cpu);
 }
 
+#ifdef HAVE_STACK
+
+/* Where threads wait that do so now, too. */
+static int take_stacks(struct making *m, struct prcb_error *err)
+{
+    struct kept *kept = m->options->kept;
+    uint64_t next;
+
+    if (!kept)
+        return 0;
+    kept_look(kept, true, &next, NULL); /* if it fails, with those that there are */
+    return kept_begin(kept) ? prcb_fail(err, -ENOMEM, "out of memory") : 0;
+}
+
+/* The stack of the wait that a thread comes from. */
+static int write_wait(struct making *m, const struct prcb_switch *s)
+{
+    uint64_t off = s->ready_ns + s->wait_ns;
+    int64_t thread;
+
+    if (!m->options->kept || !s->new_tid || !s->wait_ns || off > s->time_ns)
+        return 0;
+    thread = world_known_thread(m->caused.world, (int32_t)s->new_pid, (int32_t)s->new_tid);
+    return thread ? kept_write(m->options->kept, m->caused.world, m->caused.writer, thread,
+                               (pid_t)s->new_tid, s->time_ns - off, s->time_ns, m->moment.from_ns)
+                  : 0;
+}
+
+/* That of the wait that it is in. */
+static int write_open_wait(struct making *m, const struct account *a)
+{
+    int64_t thread = world_known_thread(m->caused.world, a->pid, a->tid);
+
+    return m->options->kept && thread
+               ? kept_write_open(m->options->kept, m->caused.world, m->caused.writer, thread,
+                                 a->key, a->switches, m->moment.from_ns)
+               : 0;
+}
+
+#else
+
+static int take_stacks(struct making *m, struct prcb_error *err)
+{
+    return 0;
+}
+
+static int write_wait(struct making *m, const struct prcb_switch *s)
+{
+    return 0;
+}
+
+static int write_open_wait(struct making *m, const struct account *a)
+{
+    return 0;
+}
+
+#endif
+
 /* The threads first: one without a record until now did all the time what it does here. */
 static int take_all(struct making *m, struct prcb *session, struct prcb_error *err)
 {
     struct prcb_switch_room room = {.size = sizeof(room)};
-    int result = -EAGAIN;
+    int result = take_stacks(m, err);
 
+    if (result)
+        return result;
+    result = -EAGAIN;
     for (int i = 0; i < 3 && result == -EAGAIN; i++) {
         m->account_count = 0;
         result = prcb_walk(session, take_account, m, err);
@@ -152,6 +216,8 @@ static int write_record(struct making *m, const struct prcb_switch *s)
     if (!result)
         result = meet_new(m, s);
     if (!result)
+        result = write_wait(m, s);
+    if (!result)
         result = caused_write(&m->caused, s);
     if (!result && s->old_tid && info && info->kind == PRCB_KIND_END)
         result = world_exit(m->caused.world, (int32_t)s->old_pid, (int32_t)s->old_tid, s->time_ns);
@@ -163,13 +229,14 @@ static int write_reason(struct writer *w, const struct moment_reason *reason)
     const struct prcb_cause_info *info = prcb_cause_info(reason->cause);
     int result = writer_fact(w, "saved_by", "%s", reason->text);
 
+    if (!result && reason->time_ns)
+        result = writer_fact(w, "saved_at_ns", "%llu", (unsigned long long)reason->time_ns);
     if (result || !reason->tid)
         return result;
     writer_fact(w, "saved_thread", "%d", (int)reason->tid);
     writer_fact(w, "saved_process", "%d", (int)reason->pid);
     writer_fact(w, "saved_name", "%s", reason->comm);
     writer_fact(w, "saved_cause", "%s", reason->cause && info ? info->name : "ready");
-    writer_fact(w, "saved_at_ns", "%llu", (unsigned long long)reason->time_ns);
     return writer_fact(w, "saved_for_ns", "%llu", (unsigned long long)reason->ns);
 }
 
@@ -189,7 +256,7 @@ static int write_facts(struct making *m)
     writer_fact(w, "sample_source", "none");
     writer_fact(w, "switch_source", "flight recorder");
     writer_fact(w, "wakers", "1");
-    writer_fact(w, "wait_stacks", "0");
+    writer_fact(w, "wait_stacks", "%d", m->options->kept != NULL);
     writer_fact(w, "start_ns", "%llu", (unsigned long long)m->moment.from_ns);
     writer_fact(w, "end_ns", "%llu", (unsigned long long)m->moment.to_ns);
     return write_reason(w, &m->options->reason);
@@ -209,6 +276,8 @@ static int write_rows(struct making *m)
 
         if (!world_known_thread(m->caused.world, a->pid, a->tid))
             result = add_thread(m, a->pid, a->tid, a->comm, m->moment.from_ns, &a->state);
+        if (!result)
+            result = write_open_wait(m, a);
     }
     return result ? result : writer_fact(m->caused.writer, "complete", "1");
 }

@@ -26,11 +26,14 @@ struct moment_reason {
     uint64_t time_ns, ns;
 };
 
+struct kept;
+
 struct moment_options {
     const char *path;  /* of the file, which is there once it is whole, in place of any other */
     uint64_t last_ns;  /* how far back */
     uint64_t began_ns; /* CLOCK_MONOTONIC: but not before this, when the session began */
     bool all;          /* the session's threads are all there are */
+    struct kept *kept; /* stacks of waits; NULL: there are none */
     struct moment_reason reason;
 };
 

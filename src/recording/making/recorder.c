@@ -21,6 +21,7 @@
 #include "resolve.h"
 #include "rings.h"
 #include "schema.h"
+#include "text.h"
 #include "waits.h"
 #include "wakers.h"
 #include "world.h"
@@ -375,13 +376,6 @@ static int on_caused(struct recorder *r, const struct prcb_switch *record)
     return result;
 }
 
-static const char *hex(const unsigned char *bytes, size_t count, char *ret)
-{
-    for (size_t i = 0; i < count; i++)
-        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
-    return ret;
-}
-
 static int on_wait(struct recorder *r, const struct ring_event *event)
 {
     struct writer_wait row = {
@@ -397,8 +391,8 @@ static int on_wait(struct recorder *r, const struct ring_event *event)
     if (!row.thread)
         return 0;
     if (event->has_span) {
-        row.trace_id = hex(event->span.trace_id, sizeof(event->span.trace_id), trace);
-        row.span_id = hex(event->span.span_id, sizeof(event->span.span_id), span);
+        row.trace_id = text_hex(event->span.trace_id, sizeof(event->span.trace_id), trace);
+        row.span_id = text_hex(event->span.span_id, sizeof(event->span.span_id), span);
     }
     for (size_t i = event->chain_count; i-- > 0;) {
         uint64_t at = event->chain[i];
@@ -435,10 +429,9 @@ static int on_map(struct recorder *r, const struct ring_event *event)
 
     if (event->pid < 0)
         return 0; /* the kernel's own, or of a process that is gone */
-    for (size_t i = 0; i < event->build_id_size && i < 20; i++)
-        snprintf(build_id + 2 * i, 3, "%02x", event->build_id[i]);
     if (event->build_id)
-        map.build_id = build_id;
+        map.build_id = text_hex(event->build_id,
+                                event->build_id_size < 20 ? event->build_id_size : 20, build_id);
     return world_map(r->world, &map);
 }
 

@@ -224,7 +224,7 @@ static struct seen *seen_of(struct waits *w, uint64_t key)
     return add_seen(w, key) ? NULL : w->seen;
 }
 
-static bool is_wait(const struct prcb_account *a)
+bool waits_is_wait(const struct prcb_account *a)
 {
     const struct prcb_cause_info *info = prcb_cause_info(a->open.cause);
 
@@ -234,9 +234,20 @@ static bool is_wait(const struct prcb_account *a)
            (a->open.ns >= WAIT_NS && info && info->kind == PRCB_KIND_WAIT);
 }
 
-static int put_stack(struct waits *w, struct ring_event *event, const struct prcb_stack *stack)
+const char *waits_missing(const struct prcb_account *a, int result)
+{
+    return a->flags & PRCB_ACCOUNT_KTHREAD ? "kernel" : result == -EBUSY ? "budget" : "unreadable";
+}
+
+const char *waits_kind(const struct prcb_stack *stack)
 {
     static const char *const kinds[] = {"blocked", "idle", "either"};
+
+    return kinds[stack->kind <= PRCB_STACK_EITHER ? stack->kind : 0];
+}
+
+static int put_stack(struct waits *w, struct ring_event *event, const struct prcb_stack *stack)
+{
     const char *names[RINGS_FRAMES]; /* the reader's, one copy of each name */
     uint64_t chain[RINGS_FRAMES];
 
@@ -256,7 +267,7 @@ static int put_stack(struct waits *w, struct ring_event *event, const struct prc
         event->missing = "kernel";
     event->chain = chain;
     event->kernel_names = names;
-    event->wait_kind = kinds[stack->kind <= PRCB_STACK_EITHER ? stack->kind : 0];
+    event->wait_kind = waits_kind(stack);
     event->word = stack->word;
     event->has_span = stack->span_state == PRCB_SPAN_THERE;
     event->span = stack->span;
@@ -273,7 +284,7 @@ static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
     struct seen *seen;
     int result;
 
-    if (!is_wait(a) || !a->tid)
+    if (!waits_is_wait(a) || !a->tid)
         return 0;
     seen = seen_of(w, a->key);
     if (!seen)
@@ -289,9 +300,7 @@ static int look_account(void *ctx, const struct prcb_account *a, uint64_t now)
         return 0; /* that was said */
     *seen = (struct seen){a->switches, result != -EBUSY};
     if (result) {
-        event.missing = a->flags & PRCB_ACCOUNT_KTHREAD ? "kernel"
-                        : result == -EBUSY              ? "budget"
-                                                        : "unreadable";
+        event.missing = waits_missing(a, result);
         return rings_put_wait(w->rings, &event);
     }
     return put_stack(w, &event, &stack);

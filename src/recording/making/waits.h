@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include <prcb/prcb.h>
+#include <prcb/stack.h>
 
 #include "rings.h"
 #include "world.h"
@@ -54,6 +55,13 @@ int waits_switches(struct waits *w, struct rings *rings, unsigned *ret_full);
 bool waits_has_wakers(const struct waits *w, struct prcb_error *err);
 /* Returns how many switches were lost so far. */
 uint64_t waits_lost_switches(const struct waits *w);
+
+/* Whether an account is in a wait whose stack is read. */
+bool waits_is_wait(const struct prcb_account *a);
+/* The words for why it has none, by what looks_read returned. */
+const char *waits_missing(const struct prcb_account *a, int result);
+/* What a stack shows: "blocked", "idle", "either". */
+const char *waits_kind(const struct prcb_stack *stack);
 
 /* Does the same as prcb_session_program, for the session. */
 int waits_program(struct waits *w, uint32_t i, struct prcb_program *ret);

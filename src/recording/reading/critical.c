@@ -57,6 +57,7 @@ static int keep(const struct stretch *stretch, void *ctx)
             .cpu = stretch->cpu < STRETCH_CPUS ? stretch->cpu : PATH_NO_CPU,
             .kind = (uint8_t)kinds[stretch->kind],
             .cause = cause_of(f, stretch->cause),
+            .idle = !strcmp(stretch->cause, "worker"),
         });
 }
 

@@ -3,7 +3,7 @@
  * The critical path: what a thread's time was spent on, its own work or that of whoever it
  * waited for. It is found backwards, from the end of a window to its beginning: from a thread
  * that waits the path goes to the one that woke it, as of that moment, and comes back where the
- * wait began.
+ * wait began. A kernel's worker that had nothing to do meanwhile is not what was waited for.
  */
 #ifndef PRCB_RECORD_CRITICAL_H
 #define PRCB_RECORD_CRITICAL_H

@@ -14,6 +14,7 @@
 
 #include "array.h"
 #include "error.h"
+#include "libc_file.h"
 #include "number.h"
 #include "resolve.h"
 #include "writer.h"
@@ -307,6 +308,25 @@ char *recording_stack_line(const struct recording *r, size_t stack)
     return text;
 }
 
+const char *recording_place(const struct recording *r, size_t stack)
+{
+    const char *own = "", *first = "";
+
+    for (size_t at = stack; at != SIZE_MAX; at = r->stacks[at].caller_index) {
+        const struct recorded_function *function =
+            r->stacks[at].function == SIZE_MAX ? NULL : &r->functions[r->stacks[at].function];
+
+        if (!function || !strcmp(function->name, "[unknown]"))
+            continue;
+        if (r->stacks[at].interpreted)
+            return function->name;
+        if (!*own && !r->stacks[at].kernel && !is_libc_file(function->file))
+            own = function->name;
+        first = *first ? first : function->name;
+    }
+    return *own ? own : first;
+}
+
 const struct recorded_wait *recording_wait(const struct recording *r, size_t thread,
                                            uint64_t from_ns, uint64_t to_ns)
 {
@@ -342,6 +362,7 @@ static int add_stack(sqlite3_stmt *row, void *ctx)
         if (stack.depth >= DEPTH_MAX)
             stack.caller_index = SIZE_MAX;
     }
+    stack.interpreted = sqlite3_column_int(row, 6) != 0;
     stack.map = find(r->maps, r->map_count, sizeof(*r->maps), sqlite3_column_int64(row, 3));
     stack.function =
         find(r->functions, r->function_count, sizeof(*r->functions), sqlite3_column_int64(row, 5));
@@ -375,8 +396,11 @@ static int load(struct recording *r, struct prcb_error *err)
          add_thread},
         {"SELECT id, pid, start, length, file_offset, file, build_id FROM maps ORDER BY id",
          add_map},
-        {"SELECT k.id, k.caller, k.kernel, k.map, k.address, sf.function FROM stacks k "
-         "LEFT JOIN stack_functions sf ON sf.stack = k.id ORDER BY k.id",
+        {r->has_sources
+             ? "SELECT k.id, k.caller, k.kernel, k.map, k.address, sf.function, k.line > 0 "
+               "FROM stacks k LEFT JOIN stack_functions sf ON sf.stack = k.id ORDER BY k.id"
+             : "SELECT k.id, k.caller, k.kernel, k.map, k.address, sf.function, 0 "
+               "FROM stacks k LEFT JOIN stack_functions sf ON sf.stack = k.id ORDER BY k.id",
          add_stack},
         {r->has_states ? "SELECT time_ns, thread, stack, missing, kind, word, one_in "
                          "FROM wait_stacks ORDER BY thread, time_ns, stack IS NULL"
@@ -516,6 +540,8 @@ static int set_times(struct recording *r, struct prcb_error *err)
                               "WHERE name='start_reason'") == 1 &&
                     number(r, "SELECT count(*) FROM pragma_table_info('wait_stacks') "
                               "WHERE name='one_in'") == 1;
+    r->has_sources = number(r, "SELECT count(*) FROM pragma_table_info('stacks') "
+                               "WHERE name='line'") == 1;
     r->has_wakers = fact_is(r, "wakers", "1") == 1 &&
                     number(r, "SELECT count(*) FROM pragma_table_info('switches') "
                               "WHERE name='woken_cpu'") == 1 &&

@@ -25,11 +25,11 @@ struct recorded_function {
 struct recorded_stack { /* one frame */
     int64_t id, caller; /* caller 0: outermost */
     uint64_t address;
-    size_t function;     /* index; SIZE_MAX: none */
-    size_t caller_index; /* index of the caller's row; SIZE_MAX: none */
-    size_t map;          /* index; SIZE_MAX: none */
-    size_t depth;        /* callers it has */
-    bool kernel;
+    size_t function;          /* index; SIZE_MAX: none */
+    size_t caller_index;      /* index of the caller's row; SIZE_MAX: none */
+    size_t map;               /* index; SIZE_MAX: none */
+    size_t depth;             /* callers it has */
+    bool kernel, interpreted; /* interpreted: a function that an interpreter runs */
 };
 
 struct recorded_thread {
@@ -84,6 +84,7 @@ struct recording {
     bool has_wakers;           /* they were recorded */
     bool has_switches;         /* they were to be recorded */
     bool has_wait_stacks;      /* so were these */
+    bool has_sources;          /* the file says which functions interpreters ran */
     bool has_copies;           /* stacks of samples were unwound from copies; `missing` says which
                                   are not complete */
     bool has_history;          /* it is of prcb top -w: intervals, no samples */
@@ -127,6 +128,10 @@ size_t recording_waker(const struct recording *recording, int64_t id);
 /* Returns the functions of a stack, "a < b < c", innermost first; SIZE_MAX: "". For the caller
  * to free; NULL: no memory. */
 char *recording_stack_line(const struct recording *recording, size_t stack);
+
+/* Returns the innermost function that an interpreter ran; or the innermost that is neither the C
+ * library's nor the kernel's; or else the innermost; "": SIZE_MAX, or none is named. */
+const char *recording_place(const struct recording *recording, size_t stack);
 
 /* Writes who that is, in one line: "worker-5 (3338)", "timer", "softirq net_rx". It contains
  * text of the recording as it is. */

@@ -105,6 +105,11 @@ void report_print_text(const struct report *report, const struct report_style *s
 void report_print_csv(const struct report *report, const struct report_style *style, FILE *out);
 /* The lines in front of the tables: why the recording is there, what it is of, what it lacks. */
 void report_print_head(const struct report *report, FILE *out);
+/* Why a file of prcb flight was kept. Returns whether somebody asked for it, so that it is about no
+ * thread in particular. */
+bool report_print_saved(const struct report *report, FILE *out);
+/* The critical path of the process that lived longest, in a sentence. */
+void report_print_path(const struct report *report, FILE *out);
 int report_print_brief(const struct report *report, FILE *out);
 int report_print_json(const struct report *report, const struct report_style *style, FILE *out);
 

@@ -16,12 +16,6 @@
 #define BRIEF_PARTS 3
 #define BRIEF_TEXT  120
 
-static void hex(const unsigned char *bytes, size_t count, char *ret)
-{
-    for (size_t i = 0; i < count; i++)
-        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
-}
-
 static uint64_t attributed(const struct why_spans *spans)
 {
     uint64_t ns = 0;
@@ -100,7 +94,7 @@ static void write_span(FILE *out, const struct why_output *output, const struct 
 {
     char id[33], name[64], time[FORMAT_CELL];
 
-    hex(span->id.span_id, 8, id);
+    text_hex(span->id.span_id, 8, id);
     text_copy(TEXT_MARKS, span->comm, name, sizeof(name));
     format_time(span->ns, time, sizeof(time));
     fprintf(out, "  span %s  %s in %s (%d)\n", id, time, name, (int)span->tid);
@@ -126,7 +120,7 @@ void why_write_spans(FILE *out, const struct why_output *output)
         const struct why_span *span = &spans->rows[shown];
 
         if (!shown || memcmp(span->id.trace_id, span[-1].id.trace_id, sizeof(span->id.trace_id))) {
-            hex(span->id.trace_id, 16, id);
+            text_hex(span->id.trace_id, 16, id);
             format_time(span->trace_ns, time, sizeof(time));
             fprintf(out, "\ntrace %s  %s\n", id, time);
         }
@@ -167,9 +161,9 @@ static json_object *make_span(struct json_doc *b, const struct why_output *outpu
     char id[33];
 
     if (!rest) {
-        hex(span->id.trace_id, 16, id);
+        text_hex(span->id.trace_id, 16, id);
         json_doc_put_text(b, row, "trace_id", id);
-        hex(span->id.span_id, 8, id);
+        text_hex(span->id.span_id, 8, id);
         json_doc_put_text(b, row, "span_id", id);
         json_doc_put_number(b, row, "pid", (uint64_t)span->pid);
         json_doc_put_number(b, row, "tid", (uint64_t)span->tid);

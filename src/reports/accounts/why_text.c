@@ -11,6 +11,7 @@
 #include "cause.h"
 #include "format.h"
 #include "held_words.h"
+#include "libc_file.h"
 #include "place.h"
 #include "task_places.h"
 #include "text.h"
@@ -59,21 +60,13 @@ static size_t frame_text(const struct prcb_frame *frame, bool lines, char *ret, 
     return format_width(ret);
 }
 
-static bool in_libc(const struct prcb_frame *frame)
-{
-    const char *slash = frame->file ? strrchr(frame->file, '/') : NULL;
-
-    return slash && (!strncmp(slash, "/libc.so", 8) || !strncmp(slash, "/libc-", 6) ||
-                     !strncmp(slash, "/libpthread", 11) || !strncmp(slash, "/ld-", 4));
-}
-
 /* Skips the C library's part of the innermost frames, which says what the cause and the word say
  * already. */
 static uint32_t first_frame(const struct prcb_stack *stack)
 {
     uint32_t i = 0;
 
-    while (i < stack->frame_count && in_libc(&stack->frames[i]))
+    while (i < stack->frame_count && is_libc_file(stack->frames[i].file))
         i++;
     return i < stack->frame_count ? i : 0;
 }
@@ -100,7 +93,7 @@ static void write_stack(FILE *out, const struct why_output *output, const struct
     for (uint32_t i = first_frame(stack); i < stack->frame_count; i++) {
         char name[FRAME_TEXT];
         size_t width =
-            frame_text(&stack->frames[i], !in_libc(&stack->frames[i]), name, sizeof(name));
+            frame_text(&stack->frames[i], !is_libc_file(stack->frames[i].file), name, sizeof(name));
         bool last = i + 1 == stack->frame_count;
 
         if (used > STACK_INDENT && used + width + 3 > output->columns) {

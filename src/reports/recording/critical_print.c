@@ -27,14 +27,14 @@ static const char *const kinds[] = {
 
 /* The sum of steps of one thread that are alike. */
 struct sum {
-    const struct critical_step *step; /* the first of them */
+    const struct critical_step *step; /* the longest of them */
     uint64_t ns, count;
+    bool mixed; /* behind several, or ended by several */
 };
 
-static bool alike(const struct critical_step *a, const struct critical_step *b)
+static bool is_same_end(const struct critical_step *a, const struct critical_step *b)
 {
-    return a->thread == b->thread && a->kind == b->kind && a->other == b->other &&
-           a->waker == b->waker && !strcmp(a->cause, b->cause);
+    return a->other == b->other && a->waker == b->waker;
 }
 
 static int compare_steps(const void *left, const void *right)
@@ -46,11 +46,20 @@ static int compare_steps(const void *left, const void *right)
         return a->thread < b->thread ? -1 : 1;
     if (a->kind != b->kind)
         return a->kind < b->kind ? -1 : 1;
+    return strcmp(a->cause, b->cause);
+}
+
+static int compare_ends(const void *left, const void *right)
+{
+    const struct critical_step *a = ((const struct sum *)left)->step,
+                               *b = ((const struct sum *)right)->step;
+    int order = compare_steps(left, right);
+
+    if (order)
+        return order;
     if (a->other != b->other)
         return a->other < b->other ? -1 : 1;
-    if (a->waker != b->waker)
-        return a->waker < b->waker ? -1 : 1;
-    return strcmp(a->cause, b->cause);
+    return a->waker < b->waker ? -1 : a->waker > b->waker;
 }
 
 static int by_time(const void *left, const void *right)
@@ -60,8 +69,9 @@ static int by_time(const void *left, const void *right)
     return a->ns > b->ns ? -1 : a->ns < b->ns;
 }
 
-/* Sums the steps, the most time first; NULL: no memory. */
-static struct sum *sums_of(const struct critical *c, size_t *ret_count)
+/* Sums the steps that compare as equal, the most time first; NULL: no memory. */
+static struct sum *sums_of(const struct critical *c, int (*compare)(const void *, const void *),
+                           size_t *ret_count)
 {
     struct sum *sums = calloc(c->count + 1, sizeof(*sums));
     size_t count = 0;
@@ -69,10 +79,15 @@ static struct sum *sums_of(const struct critical *c, size_t *ret_count)
     if (!sums)
         return NULL;
     for (size_t i = 0; i < c->count; i++)
-        sums[i] = (struct sum){&c->steps[i], c->steps[i].end_ns - c->steps[i].start_ns, 1};
-    array_sort(sums, c->count, compare_steps);
+        sums[i] = (struct sum){&c->steps[i], c->steps[i].end_ns - c->steps[i].start_ns, 1, false};
+    array_sort(sums, c->count, compare);
     for (size_t i = 0; i < c->count; i++) {
-        if (count && alike(sums[count - 1].step, sums[i].step)) {
+        if (count && !compare(&sums[count - 1], &sums[i])) {
+            const struct critical_step *longest = sums[count - 1].step;
+
+            sums[count - 1].mixed |= !is_same_end(longest, sums[i].step);
+            if (longest->end_ns - longest->start_ns < sums[i].ns)
+                sums[count - 1].step = sums[i].step;
             sums[count - 1].ns += sums[i].ns;
             sums[count - 1].count++;
         } else {
@@ -85,9 +100,10 @@ static struct sum *sums_of(const struct critical *c, size_t *ret_count)
 }
 
 /* Writes "ready (quantum), behind make (17)"; "waits for disk, until interrupt 45 (nvme0q1)". */
-static void describe(const struct critical *c, const struct critical_step *step, char *ret,
-                     size_t size)
+static void describe(const struct critical *c, const struct critical_step *step, bool mixed,
+                     char *ret, size_t size)
 {
+    const char *mostly = mixed ? "mostly " : "";
     const struct recorded_thread *other =
         step->other == SIZE_MAX ? NULL : &c->recording->threads[step->other];
     bool known = *step->cause;
@@ -96,11 +112,11 @@ static void describe(const struct critical *c, const struct critical_step *step,
     if (step->waker != SIZE_MAX)
         recording_waker_name(c->recording, step->waker, by, sizeof(by));
     if (step->kind == CRITICAL_WAITS)
-        snprintf(ret, size, "waits%s%s%s%s", known ? " for " : "", step->cause,
-                 *by ? ", until " : "", by);
+        snprintf(ret, size, "waits%s%s%s%s%s%s", known ? " for " : "", step->cause, *by ? ", " : "",
+                 *by ? mostly : "", *by ? "until " : "", by);
     else if (step->kind == CRITICAL_READY && other)
-        snprintf(ret, size, "ready%s%s%s, behind %s (%" PRId64 ")", known ? " (" : "", step->cause,
-                 known ? ")" : "", other->name, other->tid);
+        snprintf(ret, size, "ready%s%s%s, %sbehind %s (%" PRId64 ")", known ? " (" : "",
+                 step->cause, known ? ")" : "", mostly, other->name, other->tid);
     else if (step->kind == CRITICAL_READY)
         snprintf(ret, size, "ready%s%s%s", known ? " (" : "", step->cause, known ? ")" : "");
     else
@@ -112,7 +128,7 @@ static void print_line(const struct critical *c, const struct critical_step *ste
     const struct recorded_thread *thread = &c->recording->threads[step->thread];
     char what[3 * NAME], name[NAME];
 
-    describe(c, step, what, sizeof(what));
+    describe(c, step, false, what, sizeof(what));
     snprintf(name, sizeof(name), "%s (%" PRId64 ")", thread->name, thread->tid);
     format_cut(name, 24);
     text_print(out, TEXT_MARKS, name);
@@ -121,21 +137,57 @@ static void print_line(const struct critical *c, const struct critical_step *ste
     fputc('\n', out);
 }
 
+/* Returns the stack of the longest of the steps that have one, among those that compare as equal to
+ * this; SIZE_MAX: none has. */
+static size_t stack_of(const struct critical *c, const struct sum *sum)
+{
+    size_t stack = SIZE_MAX;
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < c->count; i++) {
+        const struct critical_step *step = &c->steps[i];
+        const struct sum one = {.step = step};
+        const struct recorded_wait *wait;
+
+        if (step->kind != CRITICAL_WAITS || step->end_ns - step->start_ns <= most ||
+            compare_steps(sum, &one))
+            continue;
+        wait = recording_wait(c->recording, step->thread, step->start_ns, step->end_ns);
+        if (!wait || wait->stack == SIZE_MAX)
+            continue;
+        stack = wait->stack;
+        most = step->end_ns - step->start_ns;
+    }
+    return stack;
+}
+
+/* ", in Shop.save": where the thread waited then. */
+static void print_place(const struct critical *c, const struct sum *sum, FILE *out)
+{
+    char name[NAME];
+
+    snprintf(name, sizeof(name), "%s", recording_place(c->recording, stack_of(c, sum)));
+    if (*name)
+        fputs(", in ", out);
+    text_print(out, TEXT_MARKS, name);
+}
+
 void critical_print_sentence(const struct critical *c, FILE *out)
 {
     char what[3 * NAME], time[FORMAT_CELL];
     size_t count = 0;
-    struct sum *sums = sums_of(c, &count);
+    struct sum *sums = sums_of(c, compare_steps, &count);
 
     for (size_t i = 0; sums && i < count && i < SENTENCE && sums[i].ns * 20 >= sums[0].ns; i++) {
         const struct recorded_thread *thread = &c->recording->threads[sums[i].step->thread];
 
-        describe(c, sums[i].step, what, sizeof(what));
+        describe(c, sums[i].step, sums[i].mixed, what, sizeof(what));
         format_time(sums[i].ns, time, sizeof(time));
         fprintf(out, "%s%s ", i ? "; " : "", time);
         text_print(out, TEXT_MARKS, thread->name);
         fprintf(out, " (%" PRId64 ") ", thread->tid);
         text_print(out, TEXT_MARKS, what);
+        print_place(c, &sums[i], out);
     }
     free(sums);
 }
@@ -143,7 +195,7 @@ void critical_print_sentence(const struct critical *c, FILE *out)
 static void print_sums(const struct critical *c, size_t top, FILE *out)
 {
     size_t count = 0, shown;
-    struct sum *sums = sums_of(c, &count);
+    struct sum *sums = sums_of(c, compare_ends, &count);
     char time[FORMAT_CELL], share[FORMAT_CELL];
     uint64_t left = 0;
 

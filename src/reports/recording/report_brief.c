@@ -44,7 +44,7 @@ static size_t main_thread(const struct report *report)
     return found;
 }
 
-static void write_path(const struct report *report, FILE *out)
+void report_print_path(const struct report *report, FILE *out)
 {
     const struct recording *r = report->recording;
     size_t thread = main_thread(report);
@@ -61,6 +61,15 @@ static void write_path(const struct report *report, FILE *out)
     critical_free(&critical);
 }
 
+/* By prcb flight: the lines for people have a path already. */
+static bool is_saved(const struct recording *r)
+{
+    char *by = recording_fact(r, "saved_by");
+
+    free(by);
+    return by != NULL;
+}
+
 /* The first lines of the report for people, and the critical path. */
 static json_object *make_verdict(struct json_doc *b, const struct report *report)
 {
@@ -71,7 +80,8 @@ static json_object *make_verdict(struct json_doc *b, const struct report *report
 
     if (out) {
         report_print_head(report, out);
-        write_path(report, out);
+        if (!is_saved(report->recording))
+            report_print_path(report, out);
         fclose(out);
     }
     for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;

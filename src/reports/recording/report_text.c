@@ -95,56 +95,6 @@ static int note_misses(sqlite3_stmt *row, void *ctx)
     return 0;
 }
 
-static uint64_t number_fact(const struct recording *r, const char *name)
-{
-    char *text = recording_fact(r, name);
-    uint64_t number = text ? strtoull(text, NULL, 10) : 0;
-
-    free(text);
-    return number;
-}
-
-/* What the thread did for so long, and what the time went to, whoever's it was. */
-static void print_stretch(const struct recording *r, uint64_t at_ns, uint64_t ns, FILE *out)
-{
-    char *name = recording_fact(r, "saved_name"), *cause = recording_fact(r, "saved_cause");
-    int64_t tid = (int64_t)number_fact(r, "saved_thread");
-    uint64_t from_ns = at_ns - ns > r->start_ns && ns < at_ns ? at_ns - ns : r->start_ns;
-    struct critical critical;
-    char time[2][CELL];
-
-    fputs(": ", out);
-    print_name(out, name ? name : "?");
-    fprintf(out, " (%" PRId64 ") was %s", tid,
-            cause && !strcmp(cause, "ready") ? "" : "waiting for ");
-    print_name(out, cause ? cause : "?");
-    fprintf(out, " for %s, until %s after the beginning", time_text(ns, time[0]),
-            time_text(at_ns > r->start_ns ? at_ns - r->start_ns : 0, time[1]));
-    if (at_ns > from_ns && !critical_make(r, tid, from_ns, at_ns, &critical, NULL)) {
-        fputs("\nof that time: ", out);
-        critical_print_sentence(&critical, out);
-        critical_free(&critical);
-    }
-    free(name);
-    free(cause);
-}
-
-/* A file of prcb flight says why it is there. */
-static void print_saved(const struct report *report, FILE *out)
-{
-    const struct recording *r = report->recording;
-    char *by = recording_fact(r, "saved_by"), time[CELL];
-
-    if (!by)
-        return;
-    fprintf(out, "the last %s, saved by ", time_text(report->span_ns, time));
-    print_name(out, by);
-    if (number_fact(r, "saved_thread"))
-        print_stretch(r, number_fact(r, "saved_at_ns"), number_fact(r, "saved_for_ns"), out);
-    fputc('\n', out);
-    free(by);
-}
-
 /* A file of prcb flight has none. */
 static bool has_samples(const struct report *report)
 {
@@ -189,8 +139,8 @@ static void print_head(const struct report *report, FILE *out)
 {
     static const char *const facts[] = {"command", "event", "sample_source"};
     char *values[3], time[CELL];
+    bool asked = report_print_saved(report, out);
 
-    print_saved(report, out);
     for (size_t i = 0; i < 3; i++)
         values[i] = recording_fact(report->recording, facts[i]);
     if (values[0]) {
@@ -214,6 +164,8 @@ static void print_head(const struct report *report, FILE *out)
     if (!report->recording->complete)
         fprintf(out, "note: the recording is incomplete or still running; this is what it contains "
                      "so far\n");
+    if (asked)
+        report_print_path(report, out);
     print_complete(report, out);
     note_short_threads(report, out);
     recording_query(report->recording,

@@ -34,6 +34,7 @@
 #ifdef HAVE_RECORD
 #include "flight_files.h"
 #include "flight_rules.h"
+#include "kept.h"
 #include "moment.h"
 #endif
 
@@ -57,10 +58,12 @@ struct flight {
     uint64_t megabytes, keep, keep_megabytes, last_ns, rest_ns;
     const char *rule_texts[RULES_MAX];
     size_t rule_count;
-    bool save, open, verbose;
+    bool save, open, verbose, stacks, spans;
 #ifdef HAVE_RECORD
     struct flight_rule rules[RULES_MAX];
     struct prcb *session;
+    struct kept *kept; /* NULL: no stacks */
+    uint64_t next_look;
     struct stat_wait wait;
     int listening, signals;
     bool all;       /* threads there are; else those named, or this user's */
@@ -106,6 +109,8 @@ static const struct cli_option option_rows[] = {
      AT(targets.all)},
     {'o', "output", "PATH", "keep files in this folder; with save: write to this file", .kind = CLI_TEXT,
      AT(folder), .what = "the name is empty"},
+    {'g', "stacks", NULL, "keep the stacks of waits of 10 ms and more, too", AT(stacks)},
+    {0, "spans", NULL, "with --stacks: and the span of a trace that a thread was in", AT(spans)},
     {0, "size", "MB", "memory for the switches, in megabytes (default 64)", .kind = CLI_NUMBER, AT(megabytes),
      .min = 1, .max = 1u << 20},
     {0, "last", "SEC", "a file has the last SEC seconds (default 10)", .take = cli_take_duration, AT(last_ns)},
@@ -213,6 +218,7 @@ static int save(struct flight *f, const struct moment_reason *reason, bool asked
                                  .last_ns = last_ns,
                                  .began_ns = f->began,
                                  .all = f->all,
+                                 .kept = f->kept,
                                  .reason = *reason};
     struct moment moment;
     char shown[256];
@@ -348,7 +354,7 @@ static void receive(struct flight *f)
 /* Returns false: the end was asked for. */
 static bool take_signal(struct flight *f)
 {
-    static const struct moment_reason by_signal = {.text = "signal SIGUSR1"};
+    const struct moment_reason by_signal = {.text = "signal SIGUSR1", .time_ns = now_ns()};
     struct signalfd_siginfo about;
 
     while (read(f->signals, &about, sizeof(about)) == sizeof(about)) {
@@ -401,13 +407,54 @@ static int listen_for_signals(struct flight *f)
     return f->signals < 0 ? cli_error(f->command, "signalfd: %s", strerror(errno)) : CLI_OK;
 }
 
+#ifdef HAVE_STACK
+
+static int open_stacks(struct flight *f, struct prcb_error *err)
+{
+    return f->stacks ? kept_open(f->session, f->spans, &f->kept, err) : 0;
+}
+
+static void close_stacks(struct flight *f)
+{
+    kept_close(f->kept);
+    f->kept = NULL;
+}
+
+static void look(struct flight *f)
+{
+    struct prcb_error err;
+    int result = f->kept ? kept_look(f->kept, false, &f->next_look, &err) : 0;
+
+    if (result && result != -EAGAIN) {
+        cli_warn(f->command, "no more stacks are kept: %s", err.text);
+        close_stacks(f);
+    }
+}
+
+#else
+
+static int open_stacks(struct flight *f, struct prcb_error *err)
+{
+    return f->stacks ? prcb_fail(err, -EOPNOTSUPP, "--stacks: this build cannot read stacks") : 0;
+}
+
+static void look(struct flight *f)
+{
+}
+
+static void close_stacks(struct flight *f)
+{
+}
+
+#endif
+
 /* Programs of its own have as much room as is asked for; prcbd gives some megabytes. */
 static int open_session(struct flight *f, struct prcb_error *err)
 {
     struct prcb_options how = {
         .size = sizeof(how),
         .tier = f->targets.tier ? f->targets.tier : PRCB_TIER_BPF,
-        .flags = PRCB_OPEN_SWITCHES,
+        .flags = PRCB_OPEN_SWITCHES | (f->stacks ? PRCB_OPEN_REGISTERS : 0u),
         .max_threads = (uint32_t)f->targets.max_threads,
         .switch_bytes = (size_t)f->megabytes << 20,
     };
@@ -429,6 +476,8 @@ static int open_session(struct flight *f, struct prcb_error *err)
         result = stat_targets_profile(f->session, &f->targets, &f->wait, err);
     else if (!result)
         result = stat_targets_profile_visible(f->session, &f->targets, &f->wait, &own, err);
+    if (!result)
+        result = open_stacks(f, err);
     f->all = !own && !stat_options_have_targets(&f->targets);
     f->began = now_ns();
     return result;
@@ -441,6 +490,7 @@ static void work(struct flight *f)
 
     if (f->rule_count && prcb_session_switches(f->session, judge, f, NULL, &err))
         cli_warn(f->command, "the switches cannot be read: %s", err.text);
+    look(f);
     if (f->due_ns && now >= f->due_ns) {
         f->due_ns = 0;
         if (save(f, &f->due, false, "", f->last_ns + AFTER_NS, &err))
@@ -464,6 +514,8 @@ static void keep(struct flight *f)
 
         if (f->due_ns && f->due_ns < until)
             until = f->due_ns > now ? f->due_ns : now;
+        if (f->kept && f->next_look < until)
+            until = f->next_look > now ? f->next_look : now;
         poll(wait, 2, (int)((until - now) / NS_PER_MS) + 1);
         if (wait[1].revents && !take_signal(f))
             return;
@@ -480,6 +532,8 @@ static int run_keeper(struct flight *f)
     const char *unfit;
     int status;
 
+    if (f->spans && !f->stacks)
+        return cli_usage_error(f->command, "--spans needs --stacks (-g)");
     if (f->targets.tier == PRCB_TIER_PERF)
         return cli_usage_error(f->command, "--tier perf: it keeps no switches");
     if (stat_options_check_all(f->command, &f->targets, "keeps the switches of"))
@@ -512,6 +566,7 @@ static int run_keeper(struct flight *f)
     }
     if (f->targets.verbose)
         cli_write_load_log(prcb_load_log());
+    close_stacks(f);
     prcb_close(f->session);
     if (addresses_of(f, address))
         unlink(address[0].sun_path);

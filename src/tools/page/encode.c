@@ -534,7 +534,7 @@ struct facts {
 
 static int add_fact(sqlite3_stmt *row, void *ctx)
 {
-    static const char *const private[] = {"host", "command", "boot_id"};
+    static const char *const private[] = {"host", "command", "boot_id", "saved_by", "saved_name"};
     const char *name = (const char *)sqlite3_column_text(row, 0);
     const char *value = (const char *)sqlite3_column_text(row, 1);
     struct facts *facts = ctx;

@@ -22,6 +22,27 @@ function remember() {
         history.pushState(null, "", "#" + words);
 }
 
+// Why a file of prcb flight was kept: {from, to} of the stretch whose rule it was, or the moment of the question.
+function triggerOf(model) {
+    const at = Number(model.facts.saved_at_ns) - Number(model.facts.start_ns), ns = Number(model.facts.saved_for_ns) || 0;
+
+    if (!(at >= 0) || at > model.span_ns)
+        return null;
+    return {from: Math.max(0, at - ns), to: at, by: model.facts.saved_by || "",
+            thread: model.threads.find(one => one.tid === Number(model.facts.saved_thread)) || null};
+}
+
+// Without words in the address the page opens at the trigger, if there is one: the path of its thread meanwhile.
+function openAtTrigger(model) {
+    const trigger = model.trigger;
+
+    if (location.hash.length > 1 || page.base || !trigger || model.fold_ns === null)
+        return;
+    page.view = trigger.thread && model.has_wakers && model.fold_ns === 0 ? "path" : "timeline";
+    if (trigger.thread && trigger.to > trigger.from)
+        Object.assign(selection, {from: trigger.from, to: trigger.to, only: {kind: "thread", key: trigger.thread.index}});
+}
+
 // What the page opens on: where all time went, if there are stacks that tell.
 function firstView(model) {
     return !page.base && !model.ends && model.has_switches && model.has_stacks ? "flame" : Object.keys(views)[0];
@@ -39,6 +60,7 @@ function recall() {
     selection.only = only && {kind: only[1], key: only[1] === "pair" ? only[2] : Number(only[2])};
     if (selection.only && !selectedThreads(model).length)
         selection.only = null;
+    openAtTrigger(model);
     flameView.source = Object.hasOwn(flameSources, words.get("source") || "") ? words.get("source")
         : usualSource(model);
 }
@@ -62,6 +84,11 @@ function showSelection() {
     if (selection.only) {
         parts.push((parts.length ? "; " : "") + onlyWords(page.model, selection.only),
             element("button", {type: "button", id: "clear-only", onclick: () => select({only: null})}, "all threads"));
+    }
+    const trigger = page.model.trigger;
+    if (trigger && trigger.thread && (selection.from !== trigger.from || selection.to !== trigger.to)) {
+        parts.push((parts.length ? "; " : "all; "), element("button", {type: "button", id: "to-trigger", onclick: () => select(
+            {from: trigger.from, to: trigger.to, only: {kind: "thread", key: trigger.thread.index}})}, "select the trigger"));
     }
     line.hidden = !parts.length;
     line.replaceChildren("Selected: ", ...parts);
@@ -156,6 +183,7 @@ async function start() {
     for (const one of base ? [base, model] : [model])
         one.threads.forEach((thread, index) => thread.index = index);
     page.model = model;
+    model.trigger = live ? null : triggerOf(model);
     document.getElementById("loading").remove();
     titles(model);
     if (base)

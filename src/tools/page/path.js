@@ -15,7 +15,7 @@ function stretchBefore(model, thread, moment) {
 
 // Steps from the end of the range to its beginning, which are then put in order of time.
 function criticalPath(model, thread, range) {
-    const frames = [{thread, bound: range.from}], steps = [];
+    const frames = [{thread, bound: range.from, wait: null}], steps = [];
     let moment = range.to;
 
     while (moment > range.from) {
@@ -28,11 +28,13 @@ function criticalPath(model, thread, range) {
 
         if (at >= 0 && model.states[model.state[at]].kind === "w" && by >= 0 && by !== frame.thread &&
             until <= moment && frames.length < PATH_DEPTH && until > start) {
-            frames.push({thread: by, bound: start});
+            frames.push({thread: by, bound: start, wait: {thread: frame.thread, state: model.state[at], stretch: at, waker}});
             continue;
         }
-        steps.push({from: start, to: moment, thread: frame.thread, state: at >= 0 ? model.state[at] : 0, stretch: at, waker,
-                    depth: frames.length - 1});
+        // A worker of the kernel that had no work is not what was waited for: that time stays with who waits.
+        const idles = frame.wait && at >= 0 && model.states[model.state[at]].cause === "worker";
+        steps.push({from: start, to: moment, ...(idles ? frame.wait : {thread: frame.thread, state: at >= 0 ? model.state[at] : 0,
+                    stretch: at, waker}), depth: frames.length - (idles ? 2 : 1)});
         moment = start;
         while (frames.length > 1 && moment <= frames[frames.length - 1].bound)
             frames.pop();

@@ -210,6 +210,16 @@ function stackInWords(model, stretch) {
     return node ? `; in ${functionsOf(model, node, 6).join(", called by ")}` : "";
 }
 
+// All of the time, or that around the trigger of a file of prcb flight.
+function firstWindow(model) {
+    const trigger = model.trigger;
+
+    if (!trigger)
+        return {from: 0, to: model.span_ns || 1};
+    const room = Math.max(trigger.to - trigger.from, 1e8);
+    return {from: Math.max(0, trigger.from - room), to: Math.min(model.span_ns || 1, trigger.to + room)};
+}
+
 function drawTimeline(place, model) {
     if (!model.has_switches || model.fold_ns === null) {
         place.replaceChildren(element("p", {}, model.has_switches
@@ -219,7 +229,7 @@ function drawTimeline(place, model) {
     }
     const view = timelineView;
     if (view.model !== model)
-        Object.assign(view, {model, from: 0, to: model.span_ns || 1, row: -1, stretch: -1, scroll: 0, pinned: new Set()});
+        Object.assign(view, {model, ...firstWindow(model), row: -1, stretch: -1, scroll: 0, pinned: new Set()});
     Object.assign(view, {told: -1, toldRow: -1}); // rows may be others now
     let rows = timelineRows(model);
     const colours = roleColours();
@@ -282,6 +292,20 @@ function drawTimeline(place, model) {
                 pen.fillRect(left, 0, right - left, height);
             pen.globalAlpha = 1;
         }
+        drawTrigger(pen, label, width, bars, height);
+    }
+
+    // Why the file was kept, where the stretch ended.
+    function drawTrigger(pen, label, width, bars, height) {
+        const trigger = model.trigger;
+
+        if (!trigger || trigger.to < view.from || trigger.to > view.to)
+            return;
+        const x = Math.round(label + (trigger.to - view.from) / (view.to - view.from) * bars), words = "kept: " + trigger.by;
+
+        pen.fillStyle = colours.more;
+        pen.fillRect(x - 1, 0, 2, height);
+        pen.fillText(fitText(pen, words, bars), Math.max(label, Math.min(x + 4, width - pen.measureText(words).width)), AXIS / 2);
     }
 
     // From the row of who ended a wait to the wait that is told of.
