@@ -42,6 +42,8 @@ def texts(container):
     else:
         yield small + "paging = " + ("x64-5" if is_64 else "pae")
         yield small + "entry.1.1 = transition"
+        yield small + "smbios = 2"
+        yield small + "smbios = 3"
 
 
 def types():

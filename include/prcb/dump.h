@@ -197,6 +197,8 @@ struct prcb_dump_info {
     const char *kernel_pdb; /* the kernel's symbol file as a symbol server has it:
                                "ntkrnlmp.pdb/3844...2/ntkrnlmp.pdb"; NULL: not in this dump */
     const char *symbols;    /* symbol_name of the options, if those symbols are used; NULL */
+    const char *computer;   /* by SMBIOS: "QEMU Standard PC (Q35 + ICH9, 2009)" */
+    const char *firmware;   /* by SMBIOS: "SeaBIOS 1.16.2, 04/01/2014" */
 };
 PRCB_API const struct prcb_dump_info *prcb_dump_info(const struct prcb_dump *d);
 

@@ -19,6 +19,9 @@ data and page tables is written down here, apart from the reader. Lines:
     kdbg = plain            encoded, none, or short (without the offsets that 5.2 added)
     paging = x64            x64-5 x86 pae
     large = 1               KPRCBs in large pages
+    smbios = 2              physical memory has SMBIOS 2's entry point, or 3's, and the tables;
+                            smbios.computer = TEXT: of its row;  smbios.poke.OFFSET = byte: of the entry
+                            point (0x10000 on: of the tables)
     increment = 156250      KeTimeIncrement (absent: not in the dump)
     landmark = 1            0: no KDPC landmark
     shift = 0x40            moves the landmark's KDPC away from where the catalog has it
@@ -650,6 +653,8 @@ class Physical:
         self.larges = {}
         self.root = self.table()
         self.fill()
+        if "smbios" in spec:
+            self.smbios()
 
     def table(self):
         page = self.next_table
@@ -712,6 +717,32 @@ class Physical:
         if self.spec.get("loop"):  # every entry of the root leads back to the root
             for i in range(PAGE // self.entry):
                 self.entry_at(self.root, i, self.root << 12 | 1)
+
+    def smbios(self):
+        """The tables of System Management BIOS at 0xe5ff0, their entry point in the last 64 KiB below 1 MiB."""
+        computer = self.spec.get("smbios.computer", "Standard PC (Q35 + ICH9, 2009)").encode()
+        tables = bytearray(
+            struct.pack("<BBHBBHBB", 0, 0x18, 0, 1, 2, 0xe800, 3, 0).ljust(0x18, b"\0") +
+            b"SeaBIOS\0" b"1.16.2\0" b"04/01/2014\0\0" +
+            struct.pack("<BBHBBBB", 3, 0x15, 1, 1, 1, 0, 0).ljust(0x15, b"\0") + b"chassis\0\0" +
+            struct.pack("<BBHBBBB", 1, 0x1b, 2, 1, 2, 3, 0).ljust(0x1b, b"\0") +
+            b"QEMU\0" + computer + b"\0pc-q35\0\0" + struct.pack("<BBH", 127, 4, 3) + b"\0\0")
+        at = 0xe5ff0
+        if self.spec["smbios"] == "3":
+            entry = bytearray(struct.pack("<5sBBBBBBBIQ", b"_SM3_", 0, 0x18, 3, 0, 0, 1, 0, len(tables), at))
+        else:
+            entry = bytearray(struct.pack("<4sBBBBHB5s5sBHIHB", b"_SM_", 0, 0x1f, 2, 8, 0x40, 0, b"", b"_DMI_", 0,
+                                          len(tables), at, 4, 0x28))
+        for key, value in self.spec.items():
+            if key.startswith("smbios.poke."):
+                place = number(key.split(".")[2])
+                (tables if place >= 0x10000 else entry)[place & 0xffff] = number(value)
+        entry[5 if self.spec["smbios"] == "3" else 4] = -sum(entry) & 0xff if "smbios.sum" not in self.spec else 1
+        for page in range(0xe5, 0x100):
+            self.pages[page] = bytearray(PAGE)
+        for where, data in ((at, tables), (0xf5ad0, entry)):
+            for i, byte in enumerate(data):
+                self.pages[(where + i) >> 12][(where + i) & 0xfff] = byte
 
     def spoil(self, address, kind):
         table, i = self.leaf(address, False)

@@ -48,6 +48,27 @@ class Guest(DumpTest):
             else:
                 self.no_note(data, "encoded")
 
+    def test_the_computer_by_smbios(self):
+        for container, form in (("qemu-elf64", "2"), ("qemu-elf64", "3"), ("full64", "2"), ("bitmap-full64", "3")):
+            data = self.make(f"container = {container}\n" + TIMES + f"version = 10.0.19041\nsmbios = {form}\n")
+            self.assertEqual((data["computer"], data["firmware"]),
+                             ("QEMU Standard PC (Q35 + ICH9, 2009)", "SeaBIOS 1.16.2, 04/01/2014"), container)
+        text = run(self.path("test.dmp")).stdout.decode()
+        self.assertIn("computer    QEMU Standard PC (Q35 + ICH9, 2009)\nfirmware    SeaBIOS 1.16.2, 04/01/2014\n", text)
+
+    def test_tables_that_are_damaged(self):
+        base = GUEST + TIMES + "version = 10.0.19041\nsmbios = "
+        for more in ("2\nsmbios.sum = 1", "3\nsmbios.poke.6 = 4", "2\nsmbios.poke.5 = 4",
+                     "3\nsmbios.poke.14 = 255", "3\nsmbios.poke.18 = 255", "2\nsmbios.poke.0x10001 = 3",
+                     "2\nsmbios.poke.0x10001 = 255"):
+            data = self.make(base + more)
+            self.assertIsNone(data["computer"], more)
+        data = self.make(base + "2\nsmbios.computer = \x1b[31m")
+        self.assertEqual(data["computer"], "QEMU ?[31m")
+        data = self.make(base + "2\nsmbios.poke.0x10004 = 99\nsmbios.poke.0x10005 = 0")
+        self.assertEqual((data["firmware"], data["computer"][:4]), ("04/01/2014", "QEMU"))
+        self.assertEqual(len(data["processors"]), 2)
+
     def test_what_each_processor_does(self):
         data = self.make(GUEST + TIMES + MORE + "version = 10.0.19041\nguest.mode = user\n")
         first, last = (p["context"] for p in data["processors"])

@@ -108,8 +108,9 @@ class Facts(unittest.TestCase):
                 ours = json.loads(out.stdout)
                 self.assertEqual((ours["size"], ours["source"]), (found["size"], "symbols"),
                                  (name, kernel))
-                theirs = {m[0]: m[1] for m in found["members"]}
-                listed = {m["name"]: m["offset"] for m in ours["members"] if "." not in m["name"]}
+                theirs = {m[0]: (m[1], m[2] if len(m) > 2 else 0) for m in found["members"]}
+                listed = {m["name"]: (m["offset"], m.get("bits", [0, 0])[1])
+                          for m in ours["members"] if "." not in m["name"]}
                 if name == "KPRCB":  # of which we list some
                     theirs = {m: theirs.get(m) for m in listed}
                 if listed:

@@ -197,6 +197,7 @@ static int find_all(struct prcb_dump *d, struct prcb_error *err)
     if (code)
         return code;
     find_kernel_pdb(d);
+    smbios_find(d);
     /* Before anything asks for the size of a structure, for the symbols would answer. */
     if (versions_check_symbols(d))
         return prcb_fail(err, -ENOMEM, "%s: out of memory", d->name);

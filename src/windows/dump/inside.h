@@ -225,7 +225,8 @@ struct prcb_dump {
     struct triage triage;
     struct kdbg kdbg;
     struct codeview codeview;
-    char kernel_pdb[192]; /* info.kernel_pdb */
+    char kernel_pdb[192];              /* info.kernel_pdb */
+    char computer[144], firmware[208]; /* info's */
     struct source *sources;
     size_t source_count;
     /* versions of the catalog in play: ids */
@@ -256,6 +257,8 @@ struct prcb_dump {
 int kdbg_find(struct prcb_dump *d, struct prcb_error *err);
 /* codeview.c: the symbol file of the image at an address; leaves ret alone if there is none. */
 void codeview_find(const struct prcb_dump *d, uint64_t base, struct codeview *ret);
+/* smbios.c: fills computer and firmware. */
+void smbios_find(struct prcb_dump *d);
 /* GUID and age as one word, as servers of symbols have it. */
 void codeview_guid_text(const uint8_t guid[16], uint32_t age, char *ret, size_t size);
 /* sources.c: fills sources. */

@@ -426,6 +426,8 @@ static void put_info(struct json_stream *w, const struct prcb_dump *d)
     json_stream_text(w, "layout", info->layout);
     json_stream_text(w, "symbols", info->symbols);
     json_stream_text(w, "kernel_pdb", info->kernel_pdb);
+    json_stream_text(w, "computer", info->computer);
+    json_stream_text(w, "firmware", info->firmware);
     put_bugcheck(w, d);
     put_exception(w, d);
     put_verdict(w, d);

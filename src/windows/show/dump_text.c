@@ -236,6 +236,10 @@ static void print_header(FILE *out, const struct prcb_dump *d, const char *path)
     fprintf(out, "machine     %s, build %u: %s%s\n", info->machine, info->build,
             info->release ? info->release : "release not known",
             info->major == 12 ? " (checked build)" : "");
+    if (info->computer)
+        fprintf(out, "computer    %s\n", info->computer);
+    if (info->firmware)
+        fprintf(out, "firmware    %s\n", info->firmware);
     print_bugcheck(out, info);
     print_verdict(out, d);
     print_parameters(out, d);
