@@ -400,6 +400,25 @@ static void test_children(void **state)
     assert_non_null(strstr(said(&w), "waits for a child process"));
 }
 
+/* Workers of a server, each a process, that wait in one way are one sentence. */
+static void test_workers(void **state)
+{
+    struct world w;
+
+    begin(&w);
+    w.report.count = 2;
+    strcpy(w.processes[1].comm, "orders");
+    for (int i = 0; i < 2; i++) {
+        add(&w, i, part(PRCB_CAUSE_EPOLL, "PostgreSQL lock", PRCB_STACK_BLOCKED, "LockTuple", 500));
+        w.parts[i][0].who = &workers[i];
+    }
+    assert_string_equal(said(&w), "100 % of the waiting: 2 threads (worker-*) of 2 processes wait "
+                                  "for a lock of PostgreSQL (of a row, table or transaction) in "
+                                  "LockTuple().\n");
+    w.processes[1].cgroup = 7;
+    assert_non_null(strstr(said(&w), "50 % of the waiting: worker-2 (22) of orders (101) waits"));
+}
+
 static void test_places(void **state)
 {
     static const struct {
@@ -463,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_ready_behind),
         cmocka_unit_test(test_idle_and_running),
         cmocka_unit_test(test_children),
+        cmocka_unit_test(test_workers),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_own_function),
     };

@@ -22,6 +22,8 @@ static const char *const standard[] = {
     "boost::asio::",
     /* Java, JavaScript */
     "java.", "jdk.", "sun.", "Interpreter", "call_stub", "Builtins_", "node:",
+    /* PostgreSQL, which has one way of waiting for all */
+    "WaitEventSetWait", "WaitLatch", "ProcSleep", "LockAcquire", "LWLock", "ConditionVariableSleep",
     /* C, where libc is in the file */
     "pthread_", "__pthread_", "___pthread_", "__lll_", "__libc_", "start_thread", "_start"};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "verdict_groups.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,18 @@ static bool is_lock(const struct making *m, const struct why_part *part)
            (object->kind == OBJECT_FUTEX || object->kind == OBJECT_LOCK || part->wait.holder);
 }
 
+/* Writes whose waits are one: of several processes those of a name in a cgroup, as the workers of a
+ * server. */
+static void owner_of(const struct making *m, const struct why_process *process, char *ret,
+                     size_t size)
+{
+    if (m->several)
+        snprintf(ret, size, "%" PRIu64 " %.*s", process->cgroup, (int)sizeof(process->comm),
+                 process->comm);
+    else
+        *ret = '\0';
+}
+
 /* Returns how much of the key waits have that differ in their place only. */
 static size_t key_of(const struct making *m, const struct why_process *process,
                      const struct why_part *part, char *ret)
@@ -67,20 +80,18 @@ static size_t key_of(const struct making *m, const struct why_process *process,
     const struct object *object = verdict_object_of(m, part->wait.object);
     const struct phrase *phrase = verdict_phrase_of(part);
     const char *remote = object ? verdict_remote_of(object) : NULL;
-    char place[VERDICT_KEY_MOST / 2];
+    char place[VERDICT_KEY_MOST / 2], owner[48];
     int length;
 
+    owner_of(m, process, owner, sizeof(owner));
     place_text(part, place, sizeof(place));
     if (remote)
-        return (size_t)snprintf(ret, VERDICT_KEY_MOST, "%d remote %.200s", (int)process->pid,
-                                remote);
+        return (size_t)snprintf(ret, VERDICT_KEY_MOST, "%s remote %.200s", owner, remote);
     if (phrase && phrase->one)
-        return (size_t)snprintf(ret, VERDICT_KEY_MOST, "%d one %s", (int)process->pid,
-                                phrase->unknown);
+        return (size_t)snprintf(ret, VERDICT_KEY_MOST, "%s one %s", owner, phrase->unknown);
     if (is_lock(m, part))
-        return (size_t)snprintf(ret, VERDICT_KEY_MOST, "%d lock %u", (int)process->pid,
-                                part->wait.object);
-    length = snprintf(ret, VERDICT_KEY_MOST, "%d %u %s ", (int)process->pid, part->cause,
+        return (size_t)snprintf(ret, VERDICT_KEY_MOST, "%s lock %u", owner, part->wait.object);
+    length = snprintf(ret, VERDICT_KEY_MOST, "%s %u %s ", owner, part->cause,
                       verdict_word_of(part) ? verdict_word_of(part) : "");
     snprintf(ret + length, VERDICT_KEY_MOST - (size_t)length, "%.300s", place);
     return (size_t)length;
@@ -259,6 +270,7 @@ static void add_part(struct making *m, const struct why_process *process,
     group = group ? group : group_of(m, key);
     if (!group)
         return;
+    group->processes += group->process != process;
     group->process = process;
     group->cause = group->most ? group->cause : part->cause;
     group->ns += ns;
@@ -282,6 +294,7 @@ static void add_ready(struct making *m, const struct why_process *process)
     if (!group)
         return;
     group->process = process;
+    group->processes = 1;
     group->ready = true;
     group->ns = process->ready_ns;
     m->sure_ns += process->ready_ns;

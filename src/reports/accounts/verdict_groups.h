@@ -20,8 +20,9 @@
  * function. */
 struct group {
     char *key;
-    const struct why_process *process;
-    bool ready; /* no wait: it has no processor */
+    const struct why_process *process; /* one of them */
+    size_t processes;                  /* of one name and cgroup */
+    bool ready;                        /* no wait: it has no processor */
     uint32_t cause;
     uint64_t ns, either_ns;      /* either: may be idling */
     const struct why_part *most; /* the largest part */

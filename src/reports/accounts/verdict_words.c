@@ -78,6 +78,10 @@ void verdict_put_who(FILE *out, const struct making *m, const struct group *grou
     } else {
         fputs("threads", out);
     }
+    if (group->processes > 1) {
+        fprintf(out, " of %zu processes", group->processes);
+        return;
+    }
     if (m->several && process->pid && !process->ended &&
         (group->threads != 1 || group->who->tid != process->pid)) {
         fputs(" of ", out);
