@@ -1228,6 +1228,17 @@ class Ends(Recording):
             self.assertEqual({len(line) for line in lines}, {width})
         self.assertEqual({len(row["timeline"]) for row in self.json()["processors"]}, {100})
 
+    def test_tables_fit_the_terminal(self):
+        self.record("-g", "--", "sh", "-c", f"{SHARES} 0.1; sleep 0.01; :")
+        texts = {columns: prcb("report", self.path, env=dict(os.environ, COLUMNS=str(columns))).stdout.decode()
+                 for columns in (80, 120)}
+        self.assertIn("WITH CALLS", texts[80])
+        for line in texts[80].split("\n\n", 1)[1].splitlines():
+            if len(line) > 80:  # a name that is wider stands alone
+                self.assertRegex(line, r"^ +\S+ +[\d.]+% +\S+ +[\d.]+% +\d+  \S{30,}( \[bpf\])?$")
+        times = [re.findall(r"(?m)^ *([\d.]+[mun]?s) ", text) for text in texts.values()]
+        self.assertEqual(*times)
+
     def test_for(self):
         result = prcb("record", "-o", self.path, "--for", "0.3", "--", "sleep", "60")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -70,6 +70,33 @@ static void width_counts_characters(void **state)
     assert_int_equal(format_width(""), 0);
 }
 
+static void texts_are_broken_at_blanks(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t indent, columns;
+        const char *lines;
+    } cases[] = {
+        {"", 2, 10, "\n"},
+        {"one two", 2, 9, "one two\n"},
+        {"one two", 2, 8, "one\n  two\n"},
+        {"one two", 2, 5, "one\n  two\n"},
+        {"f\xc3\xbcr f\xc3\xbcr", 1, 8, "f\xc3\xbcr f\xc3\xbcr\n"},
+        {"f\xc3\xbcrf\xc3\xbcr", 0, 2, "f\xc3\xbc\nrf\n\xc3\xbcr\n"},
+        {"abc", 9, 4, "a\n         b\n         c\n"},
+    };
+    char text[64];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        FILE *out = fmemopen(text, sizeof(text), "w");
+
+        assert_non_null(out);
+        format_lines(out, cases[i].text, cases[i].indent, cases[i].columns);
+        fclose(out);
+        assert_string_equal(text, cases[i].lines);
+    }
+}
+
 static void columns_are_taken_from_the_environment(void **state)
 {
     FILE *out = tmpfile();
@@ -92,6 +119,7 @@ int main(void)
         cmocka_unit_test(times_have_three_digits_and_a_unit),
         cmocka_unit_test(shares_in_percent),
         cmocka_unit_test(width_counts_characters),
+        cmocka_unit_test(texts_are_broken_at_blanks),
         cmocka_unit_test(columns_are_taken_from_the_environment),
     };
 

@@ -65,6 +65,35 @@ size_t format_width(const char *text)
     return width;
 }
 
+size_t format_fits(const char *text, size_t width)
+{
+    size_t length = 0, cut = 0, columns = 0;
+
+    for (; text[length] && (columns < width || ((unsigned char)text[length] & 0xc0) == 0x80);
+         length++) {
+        columns += ((unsigned char)text[length] & 0xc0) != 0x80;
+        if (text[length] == ' ')
+            cut = length + 1;
+    }
+    if (!text[length])
+        return length;
+    return text[length] == ' ' ? length + 1 : cut ? cut : length;
+}
+
+void format_lines(FILE *out, const char *text, size_t indent, size_t columns)
+{
+    for (size_t length; *text; text += length) {
+        size_t ink;
+
+        length = format_fits(text, columns > indent ? columns - indent : 1);
+        for (ink = length; ink && text[ink - 1] == ' ';)
+            ink--;
+        fprintf(out, "%.*s%s%*s", (int)ink, text, text[length] ? "\n" : "",
+                text[length] ? (int)indent : 0, "");
+    }
+    fputc('\n', out);
+}
+
 void format_count(uint64_t count, const char *word, const char *words, char *ret, size_t size)
 {
     snprintf(ret, size, "%" PRIu64 " %s", count, count == 1 ? word : words);

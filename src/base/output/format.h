@@ -21,6 +21,12 @@ void format_share(uint64_t part, uint64_t whole, char *ret, size_t size);
 size_t format_width(const char *text);
 /* Cuts a text to at most so many columns. */
 void format_cut(char *text, size_t width);
+/* Returns how many bytes of a text fit a width, cut behind a blank, or within
+ * a word that is wider. */
+size_t format_fits(const char *text, size_t width);
+/* Writes a text and a line's end; what is behind the columns on further lines, below its beginning,
+ * which is at indent. */
+void format_lines(FILE *out, const char *text, size_t indent, size_t columns);
 /* Writes "1 thread", "3 threads". */
 void format_count(uint64_t count, const char *word, const char *words, char *ret, size_t size);
 

@@ -547,22 +547,6 @@ static bool cause_shown(const struct stat_table *table, uint32_t cause)
 
 #define NOTE "note: "
 
-/* Writes words of a legend, continued under their beginning where the line is full. */
-static void write_wrapped(FILE *out, const char *words, size_t indent, size_t columns)
-{
-    while (strlen(words) > columns - indent) {
-        size_t end = columns - indent;
-
-        while (end && words[end] != ' ')
-            end--;
-        if (!end)
-            break;
-        fprintf(out, "%.*s\n%*s", (int)end, words, (int)indent, "");
-        words += end + 1;
-    }
-    fprintf(out, "%s\n", words);
-}
-
 /* Writes the sentences, or the notes, wrapped at the width. */
 static void write_lines(FILE *out, const struct stat_table *table, bool notes)
 {
@@ -581,7 +565,7 @@ static void write_lines(FILE *out, const struct stat_table *table, bool notes)
         stat_words_write(words, table->report, shown);
     fclose(words);
     for (line = text ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest))
-        write_wrapped(out, line, notes ? strlen(NOTE) : 0, format_columns(out));
+        format_lines(out, line, notes ? strlen(NOTE) : 0, format_columns(out));
     free(text);
 }
 
@@ -600,7 +584,7 @@ static void write_legend(FILE *out, const struct stat_table *table)
         fprintf(out, "%s  %-10s  ", any ? "" : "\n", info->name);
         if (columns >= LINE_WIDE)
             fprintf(out, "%-17s  ", prcb_wait_reason_name(info->reason));
-        write_wrapped(out, info->words, columns >= LINE_WIDE ? indent + 19 : indent, columns);
+        format_lines(out, info->words, columns >= LINE_WIDE ? indent + 19 : indent, columns);
         any = true;
     }
 }

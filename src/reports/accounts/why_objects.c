@@ -89,10 +89,9 @@ static void write_rows(FILE *out, const struct why_output *output, const struct 
         }
         shown += number != 0;
         row_text(output, row, number, rows->unknown, text, sizeof(text));
-        if (output->columns > used + 20)
-            format_cut(text, output->columns - used);
         format_share(ns, whole, share, sizeof(share));
-        fprintf(out, "%s%-9s%8s  %s\n", lead, title, share, text);
+        fprintf(out, "%s%-9s%8s  ", lead, title, share);
+        format_lines(out, text, used, output->columns > used + 20 ? output->columns : SIZE_MAX);
         title = "";
     }
     if (left) {

@@ -20,6 +20,7 @@
 #define CAUSE_WIDTH  12
 #define STACK_INDENT 31
 #define NAME_MOST    60        /* columns of a function's name */
+#define WIDE         100       /* on narrower terminals tables stand closer */
 #define SHORT_NS     100000000 /* below this nothing is said: samples are few */
 
 static const char *time_text(uint64_t ns, char *ret)
@@ -44,6 +45,12 @@ static const char *weight_text(const struct report *report, uint64_t weight, cha
 static double percent(uint64_t part, uint64_t whole)
 {
     return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* The width of a column: wide, or on a narrow terminal. */
+static int width_of(FILE *out, int wide, int narrow)
+{
+    return format_columns(out) < WIDE ? narrow : wide;
 }
 
 /* Names come from other people's files: nothing in them may move the cursor. */
@@ -196,31 +203,47 @@ static void print_held_back(const struct report *report, FILE *out)
         fprintf(out, "threads were held back by a CPU quota for %s\n", time_text(ns, time));
 }
 
+/* Its name and file: on a narrow terminal as much of the file's path as there is room for, from its
+ * end. */
+static void print_function(const struct report *report, const struct report_function *row,
+                           FILE *out)
+{
+    size_t used = 8 + 8 + (report->has_stacks ? 19 : 0) + 10 + format_width(row->name) + 2;
+    const char *file = row->file, *last = strrchr(file, '/');
+
+    if (width_of(out, 0, 1) && used + format_width(file) > format_columns(out)) {
+        file = last ? last + 1 : file;
+        file = used + format_width(file) > format_columns(out) ? "" : file;
+    }
+    print_name(out, row->name);
+    if (*file) {
+        fputs("  ", out);
+        print_name(out, file);
+    }
+    fputc('\n', out);
+}
+
 static void print_functions(const struct report *report, const struct report_style *style,
                             FILE *out)
 {
     size_t count = shown(report->function_count, style);
 
-    fprintf(out, "\n%10s %7s", report->weight_is_ns ? "ON CPU" : "EVENTS", "SHARE");
+    fprintf(out, "\n%*s %7s", width_of(out, 10, 8), report->weight_is_ns ? "ON CPU" : "EVENTS",
+            "SHARE");
     if (report->has_stacks)
-        fprintf(out, "  %10s %7s", "WITH CALLS", "SHARE");
-    fprintf(out, "  %8s  %s\n", "SAMPLES", "FUNCTION");
+        fprintf(out, "%*s %7s", width_of(out, 12, 11), "WITH CALLS", "SHARE");
+    fprintf(out, "%*s  %s\n", width_of(out, 10, 8), "SAMPLES", "FUNCTION");
     for (size_t i = 0; i < count; i++) {
         const struct report_function *row = &report->functions[i];
         char self[CELL], total[CELL];
 
-        fprintf(out, "%10s %6.2f%%", weight_text(report, row->self, self),
+        fprintf(out, "%*s %6.2f%%", width_of(out, 10, 8), weight_text(report, row->self, self),
                 percent(row->self, report->weight));
         if (report->has_stacks)
-            fprintf(out, "  %10s %6.2f%%", weight_text(report, row->total, total),
-                    percent(row->total, report->weight));
-        fprintf(out, "  %8" PRIu64 "  ", row->samples);
-        print_name(out, row->name);
-        if (*row->file) {
-            fputs("  ", out);
-            print_name(out, row->file);
-        }
-        fputc('\n', out);
+            fprintf(out, "%*s %6.2f%%", width_of(out, 12, 11),
+                    weight_text(report, row->total, total), percent(row->total, report->weight));
+        fprintf(out, "%*" PRIu64 "  ", width_of(out, 10, 8), row->samples);
+        print_function(report, row, out);
     }
     print_rest(report->function_count, count, out);
 }
@@ -228,25 +251,29 @@ static void print_functions(const struct report *report, const struct report_sty
 static void print_threads(const struct report *report, const struct report_style *style, FILE *out)
 {
     size_t count = shown(report->thread_count, style);
+    int time = width_of(out, 10, 7);
+    bool narrow = width_of(out, 0, 1);
 
-    fprintf(out, "\n%10s %7s  %8s", report->weight_is_ns ? "ON CPU" : "EVENTS", "SHARE", "SAMPLES");
+    fprintf(out, "\n%*s %7s%*s", narrow ? 8 : 10, report->weight_is_ns ? "ON CPU" : "EVENTS",
+            "SHARE", narrow ? 8 : 10, "SAMPLES");
     if (report->has_switches)
-        fprintf(out, "  %10s %10s %10s", "RUN", "READY", "WAIT");
-    fprintf(out, "  %7s %7s  %s\n", "PID", "TID", "THREAD");
+        fprintf(out, "%*s %*s %*s", time + 1 + !narrow, "RUN", time, "READY", time, "WAIT");
+    fprintf(out, "%*s %7s  %s\n", narrow ? 8 : 9, "PID", "TID", "THREAD");
     for (size_t i = 0; i < count; i++) {
         const struct report_thread *row = &report->threads[i];
         const struct recorded_thread *thread = &report->recording->threads[row->thread];
         char text[4][CELL];
 
-        fprintf(out, "%10s %6.2f%%  %8" PRIu64, weight_text(report, row->weight, text[0]),
-                percent(row->weight, report->weight), row->samples);
+        fprintf(out, "%*s %6.2f%%%*" PRIu64, narrow ? 8 : 10,
+                weight_text(report, row->weight, text[0]), percent(row->weight, report->weight),
+                narrow ? 8 : 10, row->samples);
         if (report->has_switches && !(row->run_ns + row->ready_ns + row->wait_ns) &&
             row->unknown_ns)
-            fprintf(out, "  %10s %10s %10s", "-", "-", "-");
+            fprintf(out, "%*s %*s %*s", time + 1 + !narrow, "-", time, "-", time, "-");
         else if (report->has_switches)
-            fprintf(out, "  %10s %10s %10s", time_text(row->run_ns, text[1]),
-                    time_text(row->ready_ns, text[2]), time_text(row->wait_ns, text[3]));
-        fprintf(out, "  %7" PRId64 " %7" PRId64 "  ", thread->pid, thread->tid);
+            fprintf(out, "%*s %*s %*s", time + 1 + !narrow, time_text(row->run_ns, text[1]), time,
+                    time_text(row->ready_ns, text[2]), time, time_text(row->wait_ns, text[3]));
+        fprintf(out, "%*" PRId64 " %7" PRId64 "  ", narrow ? 8 : 9, thread->pid, thread->tid);
         print_name(out, thread->name);
         fputc('\n', out);
     }
@@ -336,9 +363,11 @@ static size_t make_places(const struct report *report, struct place *places)
 static void print_stack(const struct report *report, size_t stack, FILE *out)
 {
     const struct recording *r = report->recording;
-    size_t columns = format_columns(out), used = STACK_INDENT;
+    size_t columns = format_columns(out),
+           indent = (size_t)width_of(out, STACK_INDENT, STACK_INDENT / 2);
+    size_t used = indent;
 
-    fprintf(out, "%*s", STACK_INDENT, "");
+    fprintf(out, "%*s", (int)indent, "");
     for (; stack != SIZE_MAX; stack = r->stacks[stack].caller_index) {
         size_t function = r->stacks[stack].function;
         const char *name = function == SIZE_MAX ? "[unknown]" : r->functions[function].name;
@@ -349,40 +378,59 @@ static void print_stack(const struct report *report, size_t stack, FILE *out)
         text_copy(TEXT_MARKS, name, text, sizeof(text));
         format_cut(text, NAME_MOST);
         width = format_width(text);
-        if (used > STACK_INDENT && used + width + 2 > columns) {
-            fprintf(out, "\n%*s", STACK_INDENT, "");
-            used = STACK_INDENT;
+        if (used > indent && used + 1 + width + (last ? 0 : 2) > columns) {
+            fprintf(out, "\n%*s", (int)indent, "");
+            used = indent;
+        } else if (used > indent) {
+            fputc(' ', out);
+            used++;
         }
-        fprintf(out, "%s%s", text, last ? "" : " < ");
-        used += width + 3;
+        fprintf(out, "%s%s", text, last ? "" : " <");
+        used += width + 2;
     }
     fputc('\n', out);
+}
+
+/* Who, and a word for it, which may go to the next line. */
+static void print_waiters(const struct place *place, FILE *out)
+{
+    const struct offcpu_row *row = &place->row;
+    const char *word = row->rest ? row->rest : row->word;
+    const char *idle = row->rest                      ? ""
+                       : offcpu_is_idle(row)          ? " (idle by design)"
+                       : !strcmp(row->kind, "either") ? " (may be idle)"
+                                                      : "";
+    char who[CELL];
+
+    print_name(out, *place->thread->name ? place->thread->name : "?");
+    if (place->threads == 1)
+        snprintf(who, sizeof(who), " (%" PRId64 ")", place->thread->tid);
+    else
+        snprintf(who, sizeof(who), " (%zu threads of %" PRId64 ")", place->threads,
+                 place->thread->pid);
+    fputs(who, out);
+    if (*word && width_of(out, 0, 1) &&
+        36 + format_width(place->thread->name) + strlen(who) + format_width(word) + strlen(idle) >
+            format_columns(out))
+        fprintf(out, "\n%*s", STACK_INDENT / 2, "");
+    else if (*word)
+        fputs("  ", out);
+    print_name(out, word);
+    fprintf(out, "%s\n", idle);
 }
 
 static void print_place(const struct report *report, const struct place *place, FILE *out)
 {
     const struct offcpu_row *row = &place->row;
     size_t width = *row->cause ? strlen(row->cause) : 1;
+    size_t cell = (size_t)width_of(out, CAUSE_WIDTH, 9);
     char time[CELL];
 
-    fprintf(out, "%10s %6.2f%% %10" PRIu64 "  ", time_text(row->ns, time),
-            percent(row->ns, report->offcpu.ns), row->count);
+    fprintf(out, "%*s %6.2f%%%*" PRIu64 "  ", width_of(out, 10, 8), time_text(row->ns, time),
+            percent(row->ns, report->offcpu.ns), width_of(out, 11, 8), row->count);
     print_name(out, *row->cause ? row->cause : "-");
-    fprintf(out, "%*s ", width < CAUSE_WIDTH ? (int)(CAUSE_WIDTH - width) : 0, "");
-    print_name(out, *place->thread->name ? place->thread->name : "?");
-    if (place->threads == 1)
-        fprintf(out, " (%" PRId64 ")", place->thread->tid);
-    else
-        fprintf(out, " (%zu threads of %" PRId64 ")", place->threads, place->thread->pid);
-    if (row->rest || *row->word)
-        fputs("  ", out);
-    print_name(out, row->rest ? row->rest : row->word);
-    if (!row->rest)
-        fputs(offcpu_is_idle(row)            ? " (idle by design)"
-              : !strcmp(row->kind, "either") ? " (may be idle)"
-                                             : "",
-              out);
-    fputc('\n', out);
+    fprintf(out, "%*s ", width < cell ? (int)(cell - width) : 0, "");
+    print_waiters(place, out);
     if (!row->rest)
         print_stack(report, row->stack, out);
 }
@@ -408,7 +456,8 @@ static void print_stacks(const struct report *report, const struct report_style 
             count--;
     }
     printed = shown(count, style);
-    fprintf(out, "\n%10s %7s %10s  %-12s %s\n", "OFF CPU", "SHARE", "TIMES", "CAUSE",
+    fprintf(out, "\n%*s %7s%*s  %-*s %s\n", width_of(out, 10, 8), "OFF CPU", "SHARE",
+            width_of(out, 11, 8), "TIMES", width_of(out, CAUSE_WIDTH, 9), "CAUSE",
             "THREAD AND STACK");
     for (size_t i = 0; i < printed; i++)
         print_place(report, &places[i], out);
@@ -436,19 +485,21 @@ static void print_processors(const struct report *report, FILE *out)
 {
     char text[CELL];
 
-    fprintf(out, "\n%4s %8s %10s", "CPU", "SAMPLES", "RECORDED");
+    fprintf(out, "\n%*s %*s %*s", width_of(out, 4, 3), "CPU", width_of(out, 8, 7), "SAMPLES",
+            width_of(out, 10, 8), "RECORDED");
     for (const struct figure *figure = processor_figures; figure->name; figure++) {
         if (figure->kind == FIGURE_PART)
-            fprintf(out, " %10s", part_heading(figure, text));
+            fprintf(out, " %*s", width_of(out, 10, 9), part_heading(figure, text));
     }
     fputc('\n', out);
     for (size_t i = 0; i < report->processor_count; i++) {
         const struct report_processor *row = &report->processors[i];
 
-        fprintf(out, "%4u %8" PRIu64 " %10s", row->cpu, row->samples,
+        fprintf(out, "%*u %*" PRIu64 " %*s", width_of(out, 4, 3), row->cpu, width_of(out, 8, 7),
+                row->samples, width_of(out, 10, 8),
                 report->has_switches ? time_text(row->run_ns, text) : "-");
         for (int j = 0; j < PROCESSOR_PARTS; j++)
-            fprintf(out, " %10s", known_time(row->parts[j], text));
+            fprintf(out, " %*s", width_of(out, 10, 9), known_time(row->parts[j], text));
         fputc('\n', out);
     }
 }
@@ -511,9 +562,10 @@ static void print_timeline(const struct report *report, FILE *out)
     }
     choose_letters(report, &letters);
     fprintf(out,
-            "\nTIME  each column is %s: capital: a thread ran half of it or more, small: "
+            "\nTIME  each column is %s: capital: a thread ran half of it or more,%ssmall: "
             "less, '.' below 1/20\n",
-            time_text(report->span_ns / report->cells, time));
+            time_text(report->span_ns / report->cells, time),
+            width_of(out, 0, 1) ? "\n      " : " ");
     for (size_t i = 0; i < report->processor_count; i++) {
         fprintf(out, "%4u  ", report->processors[i].cpu);
         for (size_t j = 0; j < report->cells; j++)
@@ -525,7 +577,11 @@ static void print_timeline(const struct report *report, FILE *out)
     for (size_t i = 0; i < letters.count; i++) {
         const struct recorded_thread *thread = &report->recording->threads[letters.thread[i]];
 
-        fprintf(out, "%s%c ", i % 4 ? "   " : i ? "\n      " : "      ", (char)('A' + (int)i));
+        fprintf(out, "%s%c ",
+                i % (size_t)width_of(out, 4, 3) ? "   "
+                : i                             ? "\n      "
+                                                : "      ",
+                (char)('A' + (int)i));
         print_name(out, thread->name);
         fprintf(out, " (%" PRId64 ")", thread->tid);
     }

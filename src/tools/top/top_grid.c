@@ -7,6 +7,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "format.h"
 #include "text.h"
 
 int top_grid_resize(struct top_grid *grid, int width, int height)
@@ -105,28 +106,13 @@ void top_put_right(struct top_grid *grid, int y, int x, int room, enum top_role 
             text);
 }
 
-size_t top_fit(const char *text, int width)
-{
-    size_t length = 0, cut = 0;
-    int columns = 0;
-
-    for (; text[length] && columns < width; length++) {
-        columns += (text[length] & 0xc0) != 0x80;
-        if (text[length] == ' ')
-            cut = length + 1;
-    }
-    while ((text[length] & 0xc0) == 0x80)
-        length++;
-    return !text[length] || !cut ? length : cut;
-}
-
 int top_put_lines(struct top_grid *grid, int y, int x, int room, int most, enum top_role role,
                   const char *text)
 {
     int lines = 0;
 
     for (size_t length; *text && lines < most; text += length, lines++) {
-        length = top_fit(text, room);
+        length = format_fits(text, (size_t)room);
         top_putf(grid, y + lines, x, room, role, "%.*s", (int)length, text);
     }
     return lines;

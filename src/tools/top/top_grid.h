@@ -64,8 +64,6 @@ int top_put(struct top_grid *grid, int y, int x, int room, enum top_role role, c
 /* Does the same, at the right end of `room`. */
 void top_put_right(struct top_grid *grid, int y, int x, int room, enum top_role role,
                    const char *text);
-/* Returns how much of a text fits a width, cut behind a blank. */
-size_t top_fit(const char *text, int width);
 /* Draws a text over as many lines as it needs, `most` at most; returns their number. */
 int top_put_lines(struct top_grid *grid, int y, int x, int room, int most, enum top_role role,
                   const char *text);

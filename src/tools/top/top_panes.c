@@ -99,7 +99,7 @@ static int draw_piece(struct top_grid *grid, const struct box *box, int y,
     bool first = true;
 
     do {
-        size_t length = width > 20 ? top_fit(text, width) : strlen(text);
+        size_t length = width > 20 ? format_fits(text, (size_t)width) : strlen(text);
 
         if (first)
             top_putf(grid, y, box->x, SHARE_WIDTH, TOP_PLAIN, "%4.0f%% ",
