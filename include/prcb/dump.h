@@ -358,6 +358,7 @@ struct prcb_dump_structure {
     bool has_address; /* false: read from a copy whose address is not known */
     uint32_t length;  /* bytes, by the layout; 0 not known */
     uint8_t found_by; /* enum prcb_dump_found, of the structure's place */
+    bool is_inferred; /* nobody read the layout in this version: it is that of those around it */
 };
 
 /* Names of the structures that can be asked for, NULL past the last: KPRCB,

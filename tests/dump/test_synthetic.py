@@ -232,6 +232,19 @@ class Versions(DumpTest):
         self.assertEqual(p["UserTime"], 3990)
 
 
+class Inferred(DumpTest):
+    def test_what_nobody_read_is_said(self):
+        """KTHREAD of 10.0.22631, whose KPRCB was read."""
+        path = self.write(TIMES + "container = triage64\nversion = 10.0.22631\n")
+        self.note(self.read(path), "KTHREAD was not read in 10.0.22631", "inferred")
+        text = run("--struct", "KTHREAD", path).stdout.decode()
+        self.assertIn("layout 10.0.22631 (inferred), found by catalog", text)
+        for name, source in (("KTHREAD", "inferred"), ("KPRCB", None)):
+            data = self.read(path, "--cpu", "1", "--struct", name)
+            self.assertEqual([p["structure"]["source"] for p in data["processors"] if "structure" in p], [source])
+        self.no_note(self.make(TIMES + "container = triage64\nversion = 10.0.19041\n"), "inferred")
+
+
 class Arm64(DumpTest):
     """10.0.26100 on arm64: offsets of the published header, written here a second time."""
     TEXT = """

@@ -139,6 +139,7 @@ struct view {
     char version[96];   /* "10.0.19041.329 .. 10.0.19041.3570"; "" for none */
     uint32_t known_end; /* members from here on are not known; 0: no such limit */
     uint8_t found_by;   /* how slots are said to be found, when the catalog has them */
+    bool is_inferred;   /* nobody read it in one of these versions */
 };
 /* Finds a member: 0 or -ENOENT. */
 int view_find(const struct view *view, const char *path, struct slot *ret);

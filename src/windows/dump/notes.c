@@ -167,6 +167,21 @@ static int note_candidates(struct prcb_dump *d)
                      d->version_count, d->info.layout);
 }
 
+/* What is in the catalog, and was read in the versions around this one alone. */
+static int note_inferred(struct prcb_dump *d)
+{
+    const struct view *const views[] = {&d->kprcb, &d->power, &d->thread};
+    int code = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(views) && !code; i++)
+        if (views[i]->is_inferred && !symbols_have(d, views[i]->name))
+            code = dump_note(d,
+                             "%s was not read in %s: its layout is inferred from the versions "
+                             "around it",
+                             views[i]->name, views[i]->version);
+    return code;
+}
+
 static bool is_idle(const struct prcb_dump_processor *p)
 {
     const struct prcb_dump_value *thread = item(p, PRCB_DUMP_CurrentThread);
@@ -367,8 +382,8 @@ static int note_assumptions(struct prcb_dump *d)
 int notes_make(struct prcb_dump *d)
 {
     static int (*const notes[])(struct prcb_dump *) = {
-        note_file,     note_held, note_mxcsr,  note_landmark, note_candidates,  note_behind,
-        note_watchdog, note_dpcs, note_parked, note_slept,    note_assumptions,
+        note_file,   note_held,     note_mxcsr, note_landmark, note_candidates, note_inferred,
+        note_behind, note_watchdog, note_dpcs,  note_parked,   note_slept,      note_assumptions,
     };
     int code = 0;
 

@@ -195,6 +195,7 @@ static int walk_view(const struct prcb_dump *d, const struct view *view,
                          view->layout_count ? " (the catalog's is refuted)" : "");
     snprintf(structure->version, sizeof(structure->version), "%s",
              by_symbols ? "symbols" : view->version);
+    structure->is_inferred = !by_symbols && view->is_inferred;
     structure->length = view_size(view);
     code = by_symbols ? walk_symbols(&w) : walk_catalog(&w);
     if (!code && !w.any_held)

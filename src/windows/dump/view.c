@@ -110,6 +110,8 @@ static void name_versions(struct view *view, unsigned int first, unsigned int la
         snprintf(view->version, sizeof(view->version), "%s", from.name);
     else
         snprintf(view->version, sizeof(view->version), "%s .. %s", from.name, to.name);
+    for (size_t i = 0; i < view->layout_count; i++)
+        view->is_inferred |= !strcmp(prcb_layout_source(view->layouts[i]), "inferred");
 }
 
 static bool same_layout(const struct prcb_layout *a, const struct prcb_layout *b)

@@ -229,6 +229,7 @@ static int put_structure(struct json_stream *w, const struct prcb_dump *d, size_
         json_stream_null(w, "address");
     json_stream_text(w, "found_by", prcb_dump_found_name(s.found_by));
     json_stream_text(w, "version", s.version);
+    json_stream_text(w, "source", s.is_inferred ? "inferred" : NULL);
     json_stream_open(w, "members", '{');
     prcb_dump_structure(d, index, name, put_member, w, NULL, NULL);
     json_stream_close(w, '}');

@@ -501,7 +501,8 @@ static int print_structure(FILE *out, const struct prcb_dump *d, size_t index, c
     fprintf(out, "\n%s of processor %u", s.name, prcb_dump_processor(d, index)->number);
     if (s.has_address)
         fprintf(out, " at 0x%" PRIx64, s.address);
-    fprintf(out, ", layout %s, found by %s\n", s.version, prcb_dump_found_name(s.found_by));
+    fprintf(out, ", layout %s%s, found by %s\n", s.version, s.is_inferred ? " (inferred)" : "",
+            prcb_dump_found_name(s.found_by));
     if (raw)
         print_bytes(out, d, &s);
     else
