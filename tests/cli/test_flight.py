@@ -309,6 +309,9 @@ class Flight(unittest.TestCase):
                             (("--on", "nothing>1ms", "-o", "."), "cause"),
                             (("--on", "ready>1", "-o", "."), "time"),
                             (("--on", "ready>1ms,tid=1", "-o", "."), "condition"),
+                            (("--on", "psi:disk>1%", "-o", "."), "cpu, io or memory"),
+                            (("--on", "psi:io>1", "-o", "."), "share"), (("--on", "psi:io>100%", "-o", "."), "share"),
+                            (("--on", "psi:io>1%,comm=x", "-o", "."), "cgroup="), (("--spans", "-o", "."), "--stacks"),
                             (("--tier", "perf", "-o", "."), "switches"),
                             ((), "-o FOLDER"), (("go",), "save")):
             result = prcb("flight", *args)
@@ -388,6 +391,57 @@ class Others(unittest.TestCase):
         until(lambda: not self.asked(True))
         self.assertIn("one file in 1000 s", prcb(*save).stderr)
         self.assertIn("one file in 1000 s", prcb(*save, **stranger).stderr)
+
+    def test_a_full_disk_pressure_and_a_storm(self):
+        """A disk that is full takes no file, and nothing from what is kept; the kernel's pressure makes one; and
+        of 64 who ask at once, and as many signals, none gets another in the time of --rest."""
+        mount = 'mount -t tmpfs -o size=100k,mode=755 tmpfs "$1" || exit 99; shift; exec "$@"'
+        # pylint: disable-next=consider-using-with
+        keeper = subprocess.Popen(["unshare", "-m", "sh", "-c", mount, "sh", self.folder, PRCB, "flight", "-o", self.folder,
+                                   "--size", "4", "--rest", "2", "--on", "psi:cpu>0.5%", "--socket", self.socket],
+                                  stderr=subprocess.PIPE, text=True)
+        self.addCleanup(keeper.stderr.close)
+        self.addCleanup(keeper.wait)
+        self.addCleanup(keeper.kill)
+        line = keeper.stderr.readline()
+        if "keeping the last switches" not in line:
+            self.skipTest(line)
+        place = f"/proc/{keeper.pid}/root{self.folder}"
+        began = time.monotonic_ns()
+        until(lambda: time.monotonic_ns() > began + 1e8)
+        save = ("flight", "save", "--socket", self.socket)
+        result = prcb(*save)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("full", result.stderr)
+        self.assertEqual(os.listdir(place), [])
+        subprocess.run(["nsenter", "-t", str(keeper.pid), "-m", "mount", "-o", "remount,size=64m", self.folder], check=True)
+        burn = "import time; end = time.monotonic() + 0.3\nwhile time.monotonic() < end: pass"
+        files = []
+        deadline = time.monotonic() + 60
+        while not files:
+            self.assertLess(time.monotonic(), deadline)
+            for child in [subprocess.Popen([sys.executable, "-c", burn]) for _ in range(os.cpu_count() + 1)]:
+                child.wait()
+            files = [name for name in os.listdir(place) if name.endswith(".db")]
+        copy = os.path.join(self.place, "copy")  # SQLite would follow the link, and leave that mount
+        shutil.copy(os.path.join(place, files[0]), copy)
+        with sqlite3.connect(copy) as db:
+            facts = dict(db.execute("SELECT * FROM facts"))
+        self.assertEqual((facts["saved_by"], facts["complete"]), ("psi:cpu>0.5%", "1"))
+        self.assertLess(int(facts["start_ns"]), began + 1e8)
+        asked = time.monotonic()
+        for _ in range(64):
+            keeper.send_signal(signal.SIGUSR1)
+        children = [subprocess.Popen([PRCB, *save], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(64)]
+        answers = [child.communicate(timeout=60) for child in children]
+        took = time.monotonic() - asked
+        saved = [out for out, _ in answers if out]
+        self.assertLessEqual(len(saved), 1 + took / 2)
+        for out, error in answers:
+            self.assertTrue(out or b"one file in 2 s" in error, error)
+        self.assertLessEqual(len([name for name in os.listdir(place) if name.endswith(".db")]), 3 + took / 2)
+        keeper.send_signal(signal.SIGINT)
+        self.assertEqual(keeper.wait(60), 0)
 
     @unittest.skipUnless(PRCBD, "built without prcbd")
     def test_a_user_through_prcbd(self):

@@ -224,6 +224,25 @@ class Middleware(unittest.TestCase):
             with self.assertRaises(BlockingIOError):
                 keeper.recv(1)
 
+    def test_slow_requests_of_asgi_are_told_too(self):
+        async def application(scope, receive, send):
+            await send({"type": "http.response.start", "status": 200})
+
+        async def ignore(*_):
+            pass
+        scope = {"type": "http", "method": "GET", "path": "/x"}
+        with tempfile.TemporaryDirectory() as folder, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as keeper, \
+                mock.patch.dict(os.environ, {"PRCB_FLIGHT_SOCKET": os.path.join(folder, "socket")}), \
+                self.assertLogs("prcb.web", "WARNING"):
+            keeper.bind(os.environ["PRCB_FLIGHT_SOCKET"])
+            keeper.setblocking(False)
+            for how in ({"flight": True}, {"flight": False}, {"flight": True, "slow": 1000}):
+                asyncio.run(prcb.web.ASGI(application, **{"slow": 0, **how})(scope, ignore, ignore))
+            self.assertEqual(keeper.recv(5000), b"0\n\nslow request: GET /x")
+            with self.assertRaises(BlockingIOError):
+                keeper.recv(1)
+
     def test_where_the_flight_recorder_is(self):
         # pylint: disable=protected-access
         run = {"PRCB_FLIGHT_SOCKET": "", "XDG_RUNTIME_DIR": "/run/x"}

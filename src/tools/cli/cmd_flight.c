@@ -61,6 +61,9 @@ struct flight {
     bool save, open, verbose, stacks, spans;
 #ifdef HAVE_RECORD
     struct flight_rule rules[RULES_MAX];
+    struct pollfd
+        wait_for[2 + RULES_MAX]; /* questions, signals, and what the rules' pressures tell */
+    bool judges;                 /* some rules are of stretches */
     struct prcb *session;
     struct kept *kept; /* NULL: no stacks */
     uint64_t next_look;
@@ -115,7 +118,8 @@ static const struct cli_option option_rows[] = {
      .min = 1, .max = 1u << 20},
     {0, "last", "SEC", "a file has the last SEC seconds (default 10)", .take = cli_take_duration, AT(last_ns)},
     {0, "on", "RULE", "keep a file when a thread was ready, or waited, for long: 'ready>5ms',\n"
-                      "'futex>100ms,comm=worker*', 'throttled>20ms,cgroup=/x'; several times",
+                      "'futex>100ms,comm=worker*', 'throttled>20ms,cgroup=/x';\n"
+                      "or under pressure: 'psi:cpu>20%'; several times",
      .take = take_rule, .at = 0},
     {0, "rest", "SEC", "at most one file in SEC seconds (default 10)", .take = cli_take_duration, AT(rest_ns)},
     {0, "keep", "N", "keep the N newest files (default 20)", .kind = CLI_NUMBER, AT(keep), .min = 1, .max = 100000},
@@ -488,7 +492,7 @@ static void work(struct flight *f)
     struct prcb_error err;
     uint64_t now = now_ns();
 
-    if (f->rule_count && prcb_session_switches(f->session, judge, f, NULL, &err))
+    if (f->judges && prcb_session_switches(f->session, judge, f, NULL, &err))
         cli_warn(f->command, "the switches cannot be read: %s", err.text);
     look(f);
     if (f->due_ns && now >= f->due_ns) {
@@ -503,12 +507,46 @@ static void work(struct flight *f)
     }
 }
 
+/* What the kernel told of pressures since. A cgroup that is gone tells nothing more. */
+static void feel_pressure(struct flight *f)
+{
+    for (size_t i = 0; i < f->rule_count; i++) {
+        struct pollfd *wait = &f->wait_for[2 + i];
+        struct moment_reason reason = {.time_ns = now_ns()};
+
+        if (wait->fd >= 0 && wait->revents & POLLERR) {
+            cli_warn(f->command, "--on '%s': the cgroup is gone", f->rules[i].text);
+            close(wait->fd);
+            wait->fd = -1;
+        } else if (wait->fd >= 0 && wait->revents & POLLPRI) {
+            snprintf(reason.text, sizeof(reason.text), "%s", f->rules[i].text);
+            pull(f, &reason);
+        }
+    }
+}
+
+static int open_pressures(struct flight *f)
+{
+    for (size_t i = 0; i < f->rule_count; i++) {
+        struct pollfd *wait = &f->wait_for[2 + i];
+
+        *wait = (struct pollfd){.fd = -1, .events = POLLPRI};
+        f->judges |= !*f->rules[i].psi;
+        if (*f->rules[i].psi)
+            wait->fd = flight_rule_open(&f->rules[i]);
+        if (*f->rules[i].psi && wait->fd < 0)
+            return cli_error(f->command, "--on '%s': the kernel keeps no such pressure for it: %s",
+                             f->rules[i].text, strerror(-wait->fd));
+    }
+    return CLI_OK;
+}
+
 static void keep(struct flight *f)
 {
-    struct pollfd wait[] = {{.fd = f->listening, .events = POLLIN},
-                            {.fd = f->signals, .events = POLLIN}};
-    uint64_t each = f->rule_count ? JUDGE_NS : RELEASE_NS;
+    uint64_t each = f->judges ? JUDGE_NS : RELEASE_NS;
 
+    f->wait_for[0] = (struct pollfd){.fd = f->listening, .events = POLLIN};
+    f->wait_for[1] = (struct pollfd){.fd = f->signals, .events = POLLIN};
     for (;;) {
         uint64_t now = now_ns(), until = now + each;
 
@@ -516,11 +554,12 @@ static void keep(struct flight *f)
             until = f->due_ns > now ? f->due_ns : now;
         if (f->kept && f->next_look < until)
             until = f->next_look > now ? f->next_look : now;
-        poll(wait, 2, (int)((until - now) / NS_PER_MS) + 1);
-        if (wait[1].revents && !take_signal(f))
+        poll(f->wait_for, 2 + f->rule_count, (int)((until - now) / NS_PER_MS) + 1);
+        if (f->wait_for[1].revents && !take_signal(f))
             return;
-        if (wait[0].revents)
+        if (f->wait_for[0].revents)
             receive(f);
+        feel_pressure(f);
         work(f);
     }
 }
@@ -550,7 +589,9 @@ static int run_keeper(struct flight *f)
     if (unfit)
         return cli_error(f->command, "%s: %s", f->folder, unfit);
     f->wait = (struct stat_wait){.pipe = -1, .child_fd = -1};
-    status = listen_at(f);
+    status = open_pressures(f);
+    if (status == CLI_OK)
+        status = listen_at(f);
     if (status == CLI_OK)
         status = listen_for_signals(f);
     if (status != CLI_OK)
