@@ -98,7 +98,7 @@ void fair_meet(struct fair *f, pid_t pid, uint64_t key, int64_t (*user)(pid_t pi
     size_t number = table_find_number(&f->by_process, (uint32_t)pid);
     struct fair_share *share = number ? &f->processes[number - 1] : NULL;
 
-    if (!share || share->key == key)
+    if (!share || !key || share->key == key)
         return;
     if (share->key) {
         *share = (struct fair_share){.user = user(pid)};

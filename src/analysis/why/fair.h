@@ -34,7 +34,7 @@ struct fair {
 void fair_free(struct fair *f);
 
 /* Tells whose a process's number is now, by a key that is nobody else's: another one that had it
- * before leaves nothing. */
+ * before leaves nothing. key 0: not known. */
 void fair_meet(struct fair *f, pid_t pid, uint64_t key, int64_t (*user)(pid_t pid));
 
 /* What a process used, after it was asked for. */

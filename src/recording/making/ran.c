@@ -6,17 +6,21 @@
 
 #include <prcb/stack.h>
 
-#include "now.h"
-
 #ifdef HAVE_STACK
 
+#include "fair.h"
+#include "now.h"
+#include "reach.h"
+
 /* While stacks are unwound, the rings fill. */
-#define FREE_NS 500000000ull
-#define PERCENT 50 /* of the time that has passed */
+#define FREE_NS  500000000ull
+#define PERCENT  50           /* of the time that has passed */
+#define COUNT_NS 100000000ull /* so often who is hungry is counted */
 
 struct ran {
     struct prcb_stacks *reader; /* NULL: nobody has needed it yet */
-    uint64_t opened_ns, used_ns;
+    uint64_t opened_ns, used_ns, counted_ns;
+    struct fair fair; /* who used it */
 };
 
 struct ran *ran_open(void)
@@ -32,6 +36,8 @@ void ran_close(struct ran *ran)
 {
     if (ran && ran->reader)
         prcb_stacks_close(ran->reader);
+    if (ran)
+        fair_free(&ran->fair);
     free(ran);
 }
 
@@ -77,21 +83,34 @@ static const char *unwind(struct ran *ran, struct world *world, const struct rin
         .stack_bytes = event->stack_bytes,
     };
     struct prcb_stack stack = {.size = sizeof(stack)};
-    uint64_t began = now_ns();
+    uint64_t began = now_ns(), took;
     int result;
 
     running.pc = rings_registers(event->registers, running.registers);
     running.stack_at = running.registers[RINGS_SP];
     result = prcb_stacks_ran(ran->reader, &running, &stack, NULL);
-    ran->used_ns += now_ns() - began;
+    took = now_ns() - began;
+    ran->used_ns += took;
+    fair_charge(&ran->fair, event->pid, took / 1000);
     return result ? explain(result) : take_frames(world, event->pid, &stack, ret, ret_count);
 }
 
-static bool may_use(const struct ran *ran)
+/* Half of the time is not for a user, or a process of his, that had a fair share of it. */
+static bool may_use(struct ran *ran, const struct world *world, int32_t pid)
 {
-    uint64_t passed = now_ns() - ran->opened_ns;
+    uint64_t now = now_ns(), budget = FREE_NS + (now - ran->opened_ns) * PERCENT / 100;
 
-    return ran->used_ns < FREE_NS + passed * PERCENT / 100;
+    if (now - ran->counted_ns >= COUNT_NS) {
+        fair_count(&ran->fair, budget / 1000);
+        ran->counted_ns = now;
+    }
+    fair_meet(&ran->fair, pid, (uint64_t)world_known_thread(world, pid, pid), reach_user);
+    if (fair_is_greedy(&ran->fair, pid, reach_user))
+        budget /= 2;
+    if (ran->used_ns < budget)
+        return true;
+    fair_refuse(&ran->fair, pid, reach_user);
+    return false;
 }
 
 const char *ran_unwind(struct ran *ran, struct world *world, const struct ring_event *event,
@@ -102,7 +121,7 @@ const char *ran_unwind(struct ran *ran, struct world *world, const struct ring_e
         return NULL;
     if (!event->registers || !event->stack_bytes)
         return "no copy";
-    if (!may_use(ran))
+    if (!may_use(ran, world, event->pid))
         return "budget";
     if (!ran->reader && prcb_stacks_open(NULL, NULL, &ran->reader, NULL))
         return "unreadable";
