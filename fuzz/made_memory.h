@@ -33,6 +33,7 @@ static inline void read_made(const struct runtime *runtime, struct runtime_proce
                              struct input input)
 {
     static struct runtime_answer answer;
+    uint64_t addresses[8] = {0}; /* one that is on the stack is one less than a word there */
     struct memory memory;
 
     memory_init(&memory);
@@ -40,7 +41,8 @@ static inline void read_made(const struct runtime *runtime, struct runtime_proce
     memory.ctx = &input;
     memory_begin(&memory);
     process->memory = &memory;
-    runtime_read(runtime, process, &(struct runtime_thread){1}, &answer);
+    memcpy(addresses, input.data, input.size < sizeof(addresses) ? input.size : sizeof(addresses));
+    runtime_read(runtime, process, &(struct runtime_thread){1, 0x20000}, addresses, 8, &answer);
     assert(answer.count <= RUNTIME_FRAMES && answer.text_used <= RUNTIME_TEXT);
     for (uint32_t i = 0; i < answer.count; i++) {
         const struct runtime_frame *frame = &answer.frames[i];

@@ -9,15 +9,6 @@
 
 #define GROUPS_MOST 256
 
-/* Runtimes without a reader: the step that makes their functions readable. */
-static const char *const node_symbols[] = {"v8dbg_class_JSFunction__shared__SharedFunctionInfo",
-                                           NULL};
-static const struct runtime runtime_node = {
-    .name = "V8",
-    .symbols = node_symbols,
-    .step = "functions of JavaScript have names after: node --perf-basic-prof "
-            "--interpreted-frames-native-stack",
-};
 static const struct runtime *const rows[] = {
     &runtime_python,
     &runtime_java,
@@ -47,6 +38,7 @@ struct runtimes {
     struct memory memory;
     struct found found[ROWS];
     const struct found *read; /* the one that the frames are of; NULL: there are none */
+    struct runtime_thread thread;
     struct runtime_frames frames;
 };
 
@@ -90,6 +82,11 @@ void runtime_end_group(struct runtime_frames *frames)
 
     if (frames->answer->count > before && frames->groups < GROUPS_MOST)
         frames->ends[frames->groups++] = frames->answer->count;
+}
+
+void runtime_put_in_place(struct runtime_frames *frames, uint32_t at)
+{
+    frames->answer->frames[frames->answer->count - 1].at = at;
 }
 
 void runtime_set_state(struct runtime_frames *frames, enum runtime_state state)
@@ -306,12 +303,15 @@ void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
 {
     begin_answer(ret);
     r->read = NULL;
+    r->thread = *thread;
     memory_begin(&r->memory);
     for (size_t i = 0; i < ROWS && !r->read; i++) {
         struct found *found = &r->found[i];
 
         r->frames = (struct runtime_frames){.answer = ret};
-        if (open_found(found))
+        if (open_found(found) && found->row->follow)
+            continue; /* when the machine's stack is known */
+        if (found->opened && !found->error)
             found->row->read(found->state, &found->process, thread, &r->frames);
         else if (found->row && found->row->step)
             runtime_unread(&r->frames, found->row->step);
@@ -324,7 +324,8 @@ void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
 }
 
 void runtime_read(const struct runtime *row, const struct runtime_process *process,
-                  const struct runtime_thread *thread, struct runtime_answer *ret)
+                  const struct runtime_thread *thread, const uint64_t *addresses, size_t count,
+                  struct runtime_answer *ret)
 {
     struct runtime_frames frames = {.answer = ret};
     void *state;
@@ -332,7 +333,10 @@ void runtime_read(const struct runtime *row, const struct runtime_process *proce
     begin_answer(ret);
     if (row->open(process, &state))
         return;
-    row->read(state, process, thread, &frames);
+    if (row->follow)
+        row->follow(state, process, thread, addresses, count, &frames);
+    else
+        row->read(state, process, thread, &frames);
     runtime_end_group(&frames);
     row->close(state);
 }
@@ -373,6 +377,19 @@ static size_t find_replaced(const struct found *found, const struct runtime_symb
     return number;
 }
 
+static void follow(struct runtimes *r, const uint64_t *addresses, size_t count,
+                   struct runtime_answer *answer)
+{
+    for (size_t i = 0; i < ROWS && !answer->count; i++) {
+        struct found *found = &r->found[i];
+
+        if (!open_found(found) || !found->row->follow)
+            continue;
+        r->frames = (struct runtime_frames){.answer = answer};
+        found->row->follow(found->state, &found->process, &r->thread, addresses, count, &r->frames);
+    }
+}
+
 /* Groups and functions of the interpreter are as many. If they are not, a part of the function
  * may lie elsewhere (".cold"), or the stack is cut: they are paired from the innermost on, and the
  * rest stands behind the stack. */
@@ -383,6 +400,8 @@ void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
     size_t groups = r->frames.groups, found = 0, group = 0;
     struct runtime_symbol own;
 
+    if (!answer->count)
+        follow(r, addresses, count, answer);
     if (!r->read || !answer->count)
         return;
     own = r->frames.code_size

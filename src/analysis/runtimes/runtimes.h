@@ -37,7 +37,7 @@
 
 #include "memory.h"
 
-#define RUNTIME_SYMBOLS 8
+#define RUNTIME_SYMBOLS 32
 #define RUNTIME_FRAMES  1024
 #define RUNTIME_TEXT    (64u << 10) /* bytes of names and files of one stack */
 #define RUNTIME_NAME    512         /* of one, with its end */
@@ -86,6 +86,7 @@ struct runtime_process {
 
 struct runtime_thread {
     pid_t tid; /* as the process itself counts */
+    uint64_t sp;
 };
 
 struct runtime_frames; /* where a reader puts frames: opaque */
@@ -102,11 +103,18 @@ struct runtime {
     void (*close)(void *state);
     void (*read)(void *state, const struct runtime_process *process,
                  const struct runtime_thread *thread, struct runtime_frames *ret);
+    /* In place of read(), after the stack was unwound: with its addresses. Each frame that it puts
+     * it puts in its place, by runtime_put_in_place(). */
+    void (*follow)(void *state, const struct runtime_process *process,
+                   const struct runtime_thread *thread, const uint64_t *addresses, size_t count,
+                   struct runtime_frames *ret);
 };
 
 /* Puts the next frame. False: there is no room for more. */
 bool runtime_put(struct runtime_frames *frames, const char *function, const char *file,
                  uint32_t line);
+/* Says in the place of which address of the stack the last frame stands. */
+void runtime_put_in_place(struct runtime_frames *frames, uint32_t at);
 void runtime_end_group(struct runtime_frames *frames);
 void runtime_set_state(struct runtime_frames *frames, enum runtime_state state);
 void runtime_lock(struct runtime_frames *frames, uint64_t at, uint32_t number);
@@ -140,10 +148,12 @@ typedef void (*runtimes_name_fn)(void *ctx, uint64_t address, char *ret, size_t 
 void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
                     runtimes_name_fn name, void *ctx, struct runtime_answer *answer);
 
-/* Reads a thread's frames by one row, without a program's files, for tests. */
+/* Reads a thread's frames by one row, without a program's files, for tests. addresses: of its
+ * stack, for one that follows it. */
 void runtime_read(const struct runtime *row, const struct runtime_process *process,
-                  const struct runtime_thread *thread, struct runtime_answer *ret);
+                  const struct runtime_thread *thread, const uint64_t *addresses, size_t count,
+                  struct runtime_answer *ret);
 
-extern const struct runtime runtime_java, runtime_python, runtime_ruby;
+extern const struct runtime runtime_java, runtime_node, runtime_python, runtime_ruby;
 
 #endif

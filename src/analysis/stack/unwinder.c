@@ -209,7 +209,7 @@ static void answer_unwind(struct child *child, const struct ask *ask, struct ans
     if (runtimes && ask->spans)
         answer_span(child, ask, image);
     if (runtimes)
-        runtimes_read(runtimes, &(struct runtime_thread){ask->tid}, runtime);
+        runtimes_read(runtimes, &(struct runtime_thread){ask->tid, ask->at.sp}, runtime);
     answer->count =
         (uint32_t)image_unwind(image, &frozen, child->shared->frames, UNWINDER_FRAMES, &end);
     answer->end = end;

@@ -78,7 +78,9 @@ static bool in_library(const struct prcb_frame *frame)
 {
     const char *file = frame->file ? frame->file : "";
 
-    return strstr(file, "/lib/python3") ||
+    return strstr(file, "/lib/python3") || strstr(file, "/node_modules/") ||
+           strstr(file, "/lib/ruby/") || begins(file, "<internal:") || begins(file, "node:") ||
+           !strcmp(file, "(built in)") ||
            ((begins(file, "/usr/") || begins(file, "/lib")) && strstr(file, ".so"));
 }
 
@@ -107,7 +109,8 @@ static bool is_own(const struct prcb_frame *frame)
 static bool is_outermost(const struct prcb_frame *frame)
 {
     return !frame->function || !strcmp(frame->function, "main") ||
-           !strcmp(frame->function, "<module>") || !strcmp(frame->function, "main.main");
+           !strcmp(frame->function, "<main>") || !strcmp(frame->function, "<module>") ||
+           !strcmp(frame->function, "main.main");
 }
 
 const struct prcb_frame *place_of(const struct prcb_stack *stack, const struct prcb_frame **ret_by)
