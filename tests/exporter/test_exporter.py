@@ -126,6 +126,30 @@ class Exporter:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+class Flight(unittest.TestCase):
+    def test_asks_the_flight_recorder(self):
+        """Over the unix socket alone: what is asked reaches the recorder, and nothing runs is said."""
+        port = free_port()
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as recorder:
+            place = folder + "/recorder"
+            exporter = Exporter(f"--web.listen-address=127.0.0.1:{port}", env={**os.environ, "PRCB_FLIGHT_SOCKET": place})
+            self.addCleanup(exporter.stop)
+            asks = "/flight/save?reason=p99%20over%201%20s"
+            self.assertEqual(exporter.get(asks, "POST")[0].status, 503)
+            recorder.bind(place)
+            recorder.setblocking(False)
+            self.assertEqual(exporter.get(asks, "POST")[0].status, 202)
+            self.assertEqual(recorder.recv(1000), b"0\n\np99 over 1 s")
+            self.assertEqual(exporter.get(asks)[0].status, 404)
+            self.assertEqual(exporter.get("/metrics", "POST")[0].status, 405)
+            inet = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+            self.addCleanup(inet.close)
+            inet.request("POST", asks)
+            self.assertEqual(inet.getresponse().status, 403)
+            with self.assertRaises(BlockingIOError):
+                recorder.recv(1)
+
+
 class Case(unittest.TestCase):
     def start(self, *args, **options):
         exporter = Exporter(*args, **options)

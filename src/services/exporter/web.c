@@ -21,6 +21,8 @@
 #include <microhttpd.h>
 #include <zlib.h>
 
+#include <prcb/flight.h>
+
 #include "error.h"
 #include "guesses.h"
 #include "now.h"
@@ -578,6 +580,34 @@ static enum verdict judge_request(struct web *web, struct MHD_Connection *connec
     return verdict;
 }
 
+/* Who may ask for a moment: those who may connect to a socket of files' rights, and no browser. */
+static bool is_over_unix(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+    return info && info->client_addr && info->client_addr->sa_family == AF_UNIX;
+}
+
+static bool asks_for_moment(const char *method, const char *url)
+{
+    return !strcmp(method, "POST") && !strcmp(url, "/flight/save");
+}
+
+static enum MHD_Result save_moment(struct MHD_Connection *connection)
+{
+    const char *reason = argument(connection, "reason");
+    struct prcb_error err;
+    char text[sizeof(err.text) + 2];
+
+    if (!is_over_unix(connection))
+        return say(connection, MHD_HTTP_FORBIDDEN, PLAIN, "only over a Unix socket\n");
+    if (!prcb_flight_save(reason && *reason ? reason : "prcb-exporter", &err))
+        return say(connection, MHD_HTTP_ACCEPTED, PLAIN, "asked for\n");
+    snprintf(text, sizeof(text), "%s\n", err.text);
+    return say(connection, MHD_HTTP_SERVICE_UNAVAILABLE, PLAIN, text);
+}
+
 static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **state)
@@ -588,7 +618,7 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 
     if (place_of(connection))
         place_asked(place_of(connection), now_ms());
-    if (strcmp(method, "GET") && strcmp(method, "HEAD"))
+    if (strcmp(method, "GET") && strcmp(method, "HEAD") && !asks_for_moment(method, url))
         return say(connection, MHD_HTTP_METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD\n");
     if (*upload_size || (length && strcmp(length, "0")) || header(connection, "Transfer-Encoding"))
         return say(connection, MHD_HTTP_BAD_REQUEST, PLAIN, "a request with a body\n");
@@ -617,6 +647,8 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
     default:
         return say(connection, MHD_HTTP_UNAUTHORIZED, PLAIN, "Unauthorized\n");
     }
+    if (asks_for_moment(method, url))
+        return save_moment(connection);
     if (!strcmp(url, web->options.telemetry_path))
         return metrics_page(web, connection);
     kind = profile_kind(web, url);
