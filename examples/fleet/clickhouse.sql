@@ -20,6 +20,8 @@ CREATE TABLE stretches (
     kind LowCardinality(Nullable(String)),
     waker Nullable(UInt64),
     open UInt8,
+    trace_id Nullable(String),
+    span_id Nullable(String),
     minute UInt32 MATERIALIZED intDiv(toUnixTimestamp64Nano(ended), 60000000000)
 ) ENGINE = MergeTree ORDER BY (host, ended) PARTITION BY toYYYYMMDD(ended);
 

@@ -51,13 +51,15 @@ def make(path, switches, host="host-1", boot="0123abcd-x", seed=1, threads=40, n
             ready = rng.randrange(off // 8 + 1)
         made.append((now, cpu, old or None, new or None, state, cause, 0 if cause else None, ready, None, None, None, None))
         if cause == "futex" and rng.random() < .2:
-            waits.append((now + 1, old, rng.randrange(1, 9) * 8, None, "blocked", "mutex", 1))
+            waits.append((now + 1, old, rng.randrange(1, 9) * 8, None, "blocked", "mutex", 1) +
+                         ((f"{old % 3:032x}", f"{len(waits):016x}") if old % 3 else (None, None)))
         if old:
             left[old] = now
         current[cpu] = new
     db.executemany("INSERT INTO switches(time_ns, cpu, old_thread, new_thread, state, cause, reason, ready_ns, pebs_index, "
                    "waker, woken_ns, woken_cpu) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", made)
-    db.executemany("INSERT INTO wait_stacks(time_ns, thread, stack, missing, kind, word, one_in) VALUES(?,?,?,?,?,?,?)", waits)
+    db.executemany("INSERT INTO wait_stacks(time_ns, thread, stack, missing, kind, word, one_in, trace_id, span_id) "
+                   "VALUES(?,?,?,?,?,?,?,?,?)", waits)
     facts = {"host": host, "boot_id": boot, "start_ns": start, "end_ns": now + 1000, "wall_ns": wall, "complete": 1,
              "switch_source": "made up", "sample_source": "none", "event": "none", "stacks": 1, "wait_stacks": 1,
              "wakers": 0, "scope": "system", "format_version": 1, "prcb_version": "made up", "clock": "CLOCK_MONOTONIC"}

@@ -189,6 +189,14 @@ class Exported(unittest.TestCase):
                 key = row["host"], row["state"], row["cause"]
                 found[key] = found.get(key, 0) + row["ns"]
         self.assertEqual(found, sums)
+        # Each wait that was in a span says so, and no other row does.
+        spans = [(row["began"] + 1, row["thread"], row["trace_id"], row["span_id"])
+                 for row in stretches if row["host"] == "host-2" and row["span_id"]]
+        with sqlite3.connect(self.path) as db:
+            self.assertEqual(sorted(spans), sorted(
+                (ns + 1700000000 * 10**9 - 10**10, *more) for ns, *more in
+                db.execute("SELECT time_ns, thread, trace_id, span_id FROM wait_stacks WHERE span_id NOT NULL")))
+        self.assertGreater(len(spans), 10)
         self.assertEqual({row["process"] for row in stretches}, {"web-0", "worker-0", "db-0", "cron-0"})
         with sqlite3.connect(self.path) as db:
             self.assertEqual([(row["time"] - 1700000000 * 10**9 + 10**10, row["old_thread"], row["cause"], row["ready_ns"])
@@ -204,6 +212,22 @@ class Exported(unittest.TestCase):
                          list(reversed(made_recording.FUNCTIONS)))
         self.assertEqual(sorted(os.listdir(self.fleet)), ["facts", "frames", "stretches", "switches", "threads"])
         self.assertEqual(sorted(os.listdir(self.fleet + "/facts")), ["1abc-2540be400.parquet", "2abc-2540be400.parquet"])
+
+    def test_files_of_earlier_versions(self):
+        """Without wakers and spans, whose columns they have not: the rest is what it was."""
+        made_recording.make(self.path, 2000)
+        self.prcb("--parquet", self.fleet, self.path)
+        before = {table: self.read(table) for table in ("stretches", "switches", "frames")}
+        with sqlite3.connect(self.path) as db:
+            for column in ("trace_id", "span_id"):
+                db.execute(f"ALTER TABLE wait_stacks DROP COLUMN {column}")
+            for column in ("waker", "woken_ns", "woken_cpu"):
+                db.execute(f"ALTER TABLE switches DROP COLUMN {column}")
+            db.execute("DROP TABLE wakers")
+        self.prcb("--parquet", self.fleet, self.path)
+        for row in before["stretches"]:
+            row["trace_id"] = row["span_id"] = None
+        self.assertEqual({table: self.read(table) for table in before}, before)
 
     def test_groups_are_sorted(self):
         made_recording.make(self.path, 56000)
@@ -272,6 +296,21 @@ class Exported(unittest.TestCase):
             with sqlite3.connect(self.path) as db:
                 db.execute(row)
             self.assertEqual(clocks().get(1), wall)
+
+    def test_slices_of_traces_have_their_spans(self):
+        made_recording.make(self.path, 3000)
+        data = subprocess.run([PRCB, "report", "--perfetto", self.path], capture_output=True, timeout=60).stdout
+        if not data:
+            self.skipTest("built without protobuf-c")
+        found = []
+        for packet in map(test_push.fields, test_push.fields(data)[1]):
+            for event in map(test_push.fields, packet.get(11, [])):
+                notes = {row[10][0]: row[6][0] for row in map(test_push.fields, event.get(4, []))}
+                if b"span_id" in notes:
+                    found.append((packet[8][0] + 1, notes[b"trace_id"].decode(), notes[b"span_id"].decode()))
+        with sqlite3.connect(self.path) as db:
+            self.assertEqual(sorted(found), sorted(db.execute(
+                "SELECT time_ns, trace_id, span_id FROM wait_stacks WHERE span_id NOT NULL")))
 
     def test_hostile(self):
         names = ["../../x\x1b[31m", "a,\"b'\n", "\u202e", "x" * 200]

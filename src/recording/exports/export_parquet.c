@@ -35,7 +35,8 @@
 /* A table that is written as it is; its columns come behind the common ones. */
 struct plain_table {
     const char *name, *sql;
-    size_t sorted; /* column; PARQUET_UNSORTED */
+    size_t sorted;              /* column; PARQUET_UNSORTED */
+    const char *without_wakers; /* the query where the file has no wakers; NULL: the same */
     struct parquet_column columns[COLUMNS_MOST];
 };
 
@@ -43,10 +44,12 @@ static const struct plain_table plain_tables[] = {
     {"facts",
      "SELECT name, value FROM facts ORDER BY name",
      2,
+     NULL,
      {COMMON, {"name", PARQUET_TEXT}, {"value", PARQUET_TEXT}, END}},
     {"threads",
      "SELECT id, pid, tid, parent_pid, name, start_ns, end_ns FROM threads ORDER BY id",
      2,
+     NULL,
      {COMMON,
       {"thread", PARQUET_NUMBER},
       {"pid", PARQUET_NUMBER},
@@ -59,6 +62,7 @@ static const struct plain_table plain_tables[] = {
     {"samples",
      "SELECT time_ns, cpu, thread, stack, weight FROM samples ORDER BY time_ns",
      2,
+     NULL,
      {COMMON,
       {"time", PARQUET_TIME},
       {"cpu", PARQUET_NUMBER},
@@ -71,6 +75,9 @@ static const struct plain_table plain_tables[] = {
      "woken_ns, "
      "woken_cpu FROM switches ORDER BY time_ns",
      2,
+     "SELECT time_ns, cpu, old_thread, new_thread, state, cause, reason, ready_ns, NULL, NULL, "
+     "NULL "
+     "FROM switches ORDER BY time_ns",
      {COMMON,
       {"time", PARQUET_TIME},
       {"cpu", PARQUET_NUMBER},
@@ -87,6 +94,7 @@ static const struct plain_table plain_tables[] = {
     {"wakers",
      "SELECT id, by, thread, pid, tid, name FROM wakers ORDER BY id",
      2,
+     "SELECT 1 WHERE 0",
      {COMMON,
       {"waker", PARQUET_NUMBER},
       {"by", PARQUET_TEXT},
@@ -98,6 +106,7 @@ static const struct plain_table plain_tables[] = {
     {"losses",
      "SELECT time_ns, cpu, what, count FROM losses ORDER BY time_ns",
      2,
+     NULL,
      {COMMON,
       {"time", PARQUET_TIME},
       {"cpu", PARQUET_NUMBER},
@@ -123,6 +132,8 @@ static const struct parquet_column stretch_columns[] = {COMMON,
                                                         {"kind", PARQUET_TEXT},
                                                         {"waker", PARQUET_NUMBER},
                                                         {"open", PARQUET_NUMBER},
+                                                        {"trace_id", PARQUET_TEXT},
+                                                        {"span_id", PARQUET_TEXT},
                                                         END};
 
 static const struct parquet_column frame_columns[] = {COMMON,
@@ -260,11 +271,14 @@ static int put_plain_row(sqlite3_stmt *row, void *ctx)
 static int put_plain(struct exporting *e, const struct plain_table *table, struct prcb_error *err)
 {
     struct open_file file;
+    const char *sql = table->sql;
     int result = begin_file(e, table->name, table->sorted, table->columns, &file, err);
 
     if (result)
         return result;
-    result = recording_query(e->recording, table->sql, put_plain_row, e, err);
+    if (table->without_wakers && !e->recording->has_wakers)
+        sql = table->without_wakers;
+    result = recording_query(e->recording, sql, put_plain_row, e, err);
     return end_file(e, &file, result, err);
 }
 
@@ -303,6 +317,8 @@ static int put_stretch(const struct stretch *stretch, void *ctx)
     put_if(e, stretch->waker != SIZE_MAX,
            stretch->waker != SIZE_MAX ? r->wakers[stretch->waker].id : 0);
     parquet_number(e->out, stretch->open);
+    put_name(e, wait ? wait->trace_id : "");
+    put_name(e, wait ? wait->span_id : "");
     parquet_row(e->out);
     return 0;
 }

@@ -201,9 +201,11 @@ static int add_wait(sqlite3_stmt *row, void *ctx)
         .kind = keep(r, row, 4),
         .word = keep(r, row, 5),
         .one_in = sqlite3_column_int64(row, 6) > 1 ? (uint64_t)sqlite3_column_int64(row, 6) : 1,
+        .trace_id = keep(r, row, 7),
+        .span_id = keep(r, row, 8),
     };
 
-    if (!wait.missing || !wait.kind || !wait.word)
+    if (!wait.missing || !wait.kind || !wait.word || !wait.trace_id || !wait.span_id)
         return -ENOMEM;
     return array_append(r->waits, r->wait_count, wait);
 }
@@ -402,9 +404,12 @@ static int load(struct recording *r, struct prcb_error *err)
              : "SELECT k.id, k.caller, k.kernel, k.map, k.address, sf.function, 0 "
                "FROM stacks k LEFT JOIN stack_functions sf ON sf.stack = k.id ORDER BY k.id",
          add_stack},
-        {r->has_states ? "SELECT time_ns, thread, stack, missing, kind, word, one_in "
-                         "FROM wait_stacks ORDER BY thread, time_ns, stack IS NULL"
-                       : "SELECT 1 WHERE 0",
+        {r->has_spans
+             ? "SELECT time_ns, thread, stack, missing, kind, word, one_in, trace_id, span_id "
+               "FROM wait_stacks ORDER BY thread, time_ns, stack IS NULL"
+         : r->has_states ? "SELECT time_ns, thread, stack, missing, kind, word, one_in, NULL, NULL "
+                           "FROM wait_stacks ORDER BY thread, time_ns, stack IS NULL"
+                         : "SELECT 1 WHERE 0",
          add_wait},
         {r->has_wakers ? "SELECT id, by, thread, pid, tid, name, number FROM wakers ORDER BY id"
                        : "SELECT 1 WHERE 0",
@@ -540,6 +545,9 @@ static int set_times(struct recording *r, struct prcb_error *err)
                               "WHERE name='start_reason'") == 1 &&
                     number(r, "SELECT count(*) FROM pragma_table_info('wait_stacks') "
                               "WHERE name='one_in'") == 1;
+    r->has_spans =
+        r->has_states && number(r, "SELECT count(*) FROM pragma_table_info('wait_stacks') "
+                                   "WHERE name='span_id'") == 1;
     r->has_sources = number(r, "SELECT count(*) FROM pragma_table_info('stacks') "
                                "WHERE name='line'") == 1;
     r->has_wakers = fact_is(r, "wakers", "1") == 1 &&

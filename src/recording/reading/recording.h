@@ -45,10 +45,11 @@ struct recorded_thread {
 struct recorded_wait {
     size_t thread; /* index */
     uint64_t time_ns;
-    size_t stack;            /* index; SIZE_MAX: none */
-    const char *missing;     /* why there is no stack; "": there is */
-    const char *kind, *word; /* "blocked", "idle", "either"; "mutex"; "": not known */
-    uint64_t one_in;         /* waits that it stands for */
+    size_t stack;                   /* index; SIZE_MAX: none */
+    const char *missing;            /* why there is no stack; "": there is */
+    const char *kind, *word;        /* "blocked", "idle", "either"; "mutex"; "": not known */
+    uint64_t one_in;                /* waits that it stands for */
+    const char *trace_id, *span_id; /* in hexadecimal digits; "": in none, or not known */
 };
 
 /* Somebody who wakes threads. */
@@ -88,6 +89,7 @@ struct recording {
     bool has_copies;           /* stacks of samples were unwound from copies; `missing` says which
                                   are not complete */
     bool has_history;          /* it is of prcb top -w: intervals, no samples */
+    bool has_spans;            /* the file has columns for the spans that waits were in */
     bool has_states;           /* the file has columns for what threads did at the start */
     uint64_t start_ns, end_ns; /* end_ns: of the last record, where the recording was cut off */
     bool complete;             /* it came to its end in order */
