@@ -65,6 +65,23 @@ static void a_newcomer_gets_a_place(void **state)
     close_all(PLACES + PLACES_SPARE + 1);
 }
 
+/* One address opens as many as it likes, later: they take the places of its own. */
+static void an_address_takes_its_own_places(void **state)
+{
+    struct place *place;
+
+    (void)state;
+    places_init(&places);
+    place = places_take(&places, made(0), 100);
+    place->who[0] = 1;
+    for (size_t i = 1; i < PLACES + PLACES_SPARE; i++)
+        assert_non_null(places_take(&places, made(i), 100 + i));
+    assert_false(ended(0));
+    for (size_t i = 1; i <= PLACES_SPARE; i++)
+        assert_true(ended(i));
+    close_all(PLACES + PLACES_SPARE);
+}
+
 /* A byte now and then extends nothing: only what was completed counts. */
 static void time_is_limited(void **state)
 {
@@ -101,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_newcomer_gets_a_place),
+        cmocka_unit_test(an_address_takes_its_own_places),
         cmocka_unit_test(time_is_limited),
     };
 

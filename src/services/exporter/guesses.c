@@ -4,9 +4,9 @@
 #include <netinet/in.h>
 #include <string.h>
 
-static void who_is(const struct sockaddr *address, unsigned char *ret)
+void guesses_who(const struct sockaddr *address, unsigned char *ret)
 {
-    memset(ret, 0, sizeof(((struct guesser *)0)->who));
+    memset(ret, 0, GUESSES_WHO);
     if (address && address->sa_family == AF_INET) {
         const struct sockaddr_in *in = (const void *)address;
         const unsigned char *bytes = (const void *)&in->sin_addr;
@@ -54,7 +54,7 @@ bool guesses_may(struct guesses *guesses, const struct sockaddr *address, uint64
     unsigned char who[sizeof(guesses->others[0].who)];
     const struct guesser *other, *stranger;
 
-    who_is(address, who);
+    guesses_who(address, who);
     other = find(guesses->others, who);
     if (other)
         return other->paid_until <= now + ahead;
@@ -73,7 +73,7 @@ void guesses_tried(struct guesses *guesses, const struct sockaddr *address, bool
     unsigned char who[sizeof(guesses->others[0].who)];
     struct guesser *other;
 
-    who_is(address, who);
+    guesses_who(address, who);
     other = find(guesses->others, who);
     if (!other && right)
         other = take(guesses->others, who);

@@ -19,9 +19,11 @@
 #define GUESSES_PART      4   /* all strangers together get one part in this many of a processor */
 #define GUESSES_ADDRESSES 64  /* of each kind: strangers, and others */
 
+#define GUESSES_WHO 17 /* bytes: family; address, its first 8 bytes */
+
 struct guesser {
-    unsigned char who[17]; /* family; address, its first 8 bytes */
-    uint64_t paid_until;   /* 0: the place is free */
+    unsigned char who[GUESSES_WHO];
+    uint64_t paid_until; /* 0: the place is free */
 };
 
 struct guesses {
@@ -29,8 +31,10 @@ struct guesses {
     uint64_t paid_until; /* of all strangers */
 };
 
-/* Returns whether an address may try now. An address that is NULL or of a unix socket is this
- * machine. */
+/* Writes who has an address; one that is NULL or of a unix socket is this machine's. */
+void guesses_who(const struct sockaddr *address, unsigned char *ret);
+
+/* Returns whether an address may try now. */
 bool guesses_may(struct guesses *guesses, const struct sockaddr *address, uint64_t now);
 /* Notes that a password was tried, and took so many milliseconds. */
 void guesses_tried(struct guesses *guesses, const struct sockaddr *address, bool right,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "places.h"
 
+#include <string.h>
 #include <sys/socket.h>
 
 #define ALL (PLACES + PLACES_SPARE)
@@ -27,14 +28,27 @@ static void end(struct place *place)
 }
 
 /* A connection that asks nothing goes before one that reads an answer, a stranger's before a
- * user's, then the one that has been at it for longer. */
+ * user's, one of who has more, then the one that has been at it for longer. */
 static bool goes_before(const struct place *a, const struct place *b)
 {
     if (a->answering != b->answering)
         return !a->answering;
     if (a->known != b->known)
         return !a->known;
+    if (a->beside != b->beside)
+        return a->beside > b->beside;
     return a->since < b->since;
+}
+
+static void count_beside(struct places *places, struct place *of)
+{
+    of->beside = 0;
+    for (size_t i = 0; i < ALL; i++) {
+        const struct place *place = &places->place[i];
+
+        of->beside +=
+            place->fd >= 0 && !place->ending && !memcmp(place->who, of->who, sizeof(of->who));
+    }
 }
 
 struct place *places_take(struct places *places, int fd, uint64_t now)
@@ -49,6 +63,7 @@ struct place *places_take(struct places *places, int fd, uint64_t now)
             ret = ret ? ret : place;
         } else if (!place->ending) {
             count++;
+            count_beside(places, place);
             last = !last || goes_before(place, last) ? place : last;
         }
     }

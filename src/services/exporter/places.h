@@ -2,9 +2,9 @@
  *
  * The connections that prcb-exporter has, limited so that nobody who keeps many can keep others
  * out: a request has to be complete, and its answer read, within a time that no byte extends,
- * and when all places are taken a new connection replaces the one that has done nothing for the
- * longest. A connection is ended by shutdown(2); its place is free when libmicrohttpd has closed
- * it, so there are some to spare.
+ * and when all places are taken a new connection replaces one of who has most of them, that which
+ * has done nothing for the longest. A connection is ended by shutdown(2); its place is free when
+ * libmicrohttpd has closed it, so there are some to spare.
  *
  * One thread at a time. Times are milliseconds of any clock that does not jump.
  */
@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "guesses.h"
+
 #define PLACES           64
 #define PLACES_SPARE     64    /* of connections that are being ended */
 #define PLACES_ASK_MS    10000 /* for a request, from its connection or the answer before it */
@@ -23,8 +25,10 @@
 struct place {
     int fd; /* -1: the place is free */
     uint64_t since;
-    bool answering; /* the request is complete */
-    bool known;     /* a user's whose password is right */
+    unsigned char who[GUESSES_WHO]; /* the caller's to set */
+    unsigned beside;                /* places of the same, as of the last places_take */
+    bool answering;                 /* the request is complete */
+    bool known;                     /* a user's whose password is right */
     bool ending;
 };
 

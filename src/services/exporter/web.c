@@ -672,6 +672,14 @@ static enum MHD_Result let_connect(void *ctx, const struct sockaddr *address, so
     return places_room(&((struct web *)ctx)->places) ? MHD_YES : MHD_NO;
 }
 
+/* Who reaches a unix socket may be somebody else than who reaches a port here. */
+static void note_who(const struct sockaddr *address, struct place *place)
+{
+    guesses_who(address, place->who);
+    if (address && address->sa_family == AF_UNIX)
+        place->who[0] = AF_UNIX;
+}
+
 static void connected(void *ctx, struct MHD_Connection *connection, void **state,
                       enum MHD_ConnectionNotificationCode code)
 {
@@ -679,9 +687,12 @@ static void connected(void *ctx, struct MHD_Connection *connection, void **state
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct web *web = ctx;
 
-    if (code == MHD_CONNECTION_NOTIFY_STARTED && info)
+    if (code == MHD_CONNECTION_NOTIFY_STARTED && info) {
         *state = places_take(&web->places, info->connect_fd, now_ms());
-    else if (code == MHD_CONNECTION_NOTIFY_CLOSED && *state)
+        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        if (*state)
+            note_who(info ? info->client_addr : NULL, *state);
+    } else if (code == MHD_CONNECTION_NOTIFY_CLOSED && *state)
         place_leave(*state);
 }
 
