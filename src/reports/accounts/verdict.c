@@ -452,12 +452,21 @@ static const struct why_path *longest_path(const struct making *m, uint64_t *ret
     return most;
 }
 
+/* Whether a wait is for a child process, also where it is not known for which: it had ended. */
+static bool is_for_child(const struct making *m, const struct why_part *part)
+{
+    const struct object *object = verdict_object_of(m, part->wait.object);
+    const char *word = verdict_word_of(part);
+
+    return (object && object->kind == OBJECT_PROCESS) || part->cause == PRCB_CAUSE_CHILD ||
+           (word && !strcmp(word, "child process (sync)"));
+}
+
 /* Whether others have said what the path says: a deadlock, or that nothing waits; of the largest
- * wait who holds it, which child it is for, or that it is the same wait. */
+ * wait who holds it, that it is for a child, or that it is the same wait. */
 static bool says_path(const struct making *m, const struct why_path *path)
 {
     static const char *const says[] = {"deadlock", "held", "idle"};
-    const struct object *object;
 
     for (size_t i = 0; i < sizeof(says) / sizeof(*says) && m->verdict->count; i++) {
         if (!strcmp(m->verdict->lines[0].rule, says[i]))
@@ -470,9 +479,7 @@ static bool says_path(const struct making *m, const struct why_path *path)
             continue;
         if (group->ready)
             return path->state == WHY_READY;
-        object = verdict_object_of(m, group->most->wait.object);
-        return (object && object->kind == OBJECT_PROCESS) ||
-               verdict_has_holder(group->process, group->most) ||
+        return is_for_child(m, group->most) || verdict_has_holder(group->process, group->most) ||
                (path->state == WHY_WAITS && group->cause == path->part.cause &&
                 group->process->pid == path->pid && group->most->stack.id == path->part.stack.id);
     }
