@@ -762,10 +762,19 @@ bool kernel_has_loop(const struct btf *btf)
            kernel_has_constant(btf, "bpf_func_id", "BPF_FUNC_loop");
 }
 
+/* The row of features.def with these words. */
+static const struct kernel_feature *feature_of(const char *words)
+{
+    const struct kernel_feature *each = kernel_features;
+
+    while (strcmp(each->words, words))
+        each++;
+    return each;
+}
+
 int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_error *err)
 {
-    static const struct kernel_feature turns = {"bpf_func_id", "BPF_FUNC_for_each_map_elem",
-                                                "bpf_for_each_map_elem", "5.13", SWITCHES};
+    const struct kernel_feature *turns = feature_of("bpf_for_each_map_elem");
     static const struct kernel_feature on_cpu = {"task_struct", "on_cpu", "task_struct.on_cpu", "",
                                                  THREADS},
                                        dumpable = {"task_exec_state", "dumpable",
@@ -775,8 +784,8 @@ int kernel_check(const struct btf *btf, enum kernel_for programs, struct prcb_er
         if (each->programs & programs && !has_feature(btf, each))
             return lacks(each, err);
     }
-    if (turns.programs & programs && !kernel_has_loop(btf) && !has_feature(btf, &turns))
-        return lacks(&turns, err);
+    if (SWITCHES & programs && !kernel_has_loop(btf) && !has_feature(btf, turns))
+        return lacks(turns, err);
     /* Kernels for one processor do not have this member before 6.17. */
     if (on_cpu.programs & programs && libbpf_num_possible_cpus() > 1 &&
         !kernel_has_member(btf, on_cpu.type, on_cpu.name))
