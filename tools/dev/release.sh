@@ -75,8 +75,13 @@ command_deb() {
 
 # RPM packages of the files under version control, by Debian's rpmbuild: the spec is linted, and built without a look
 # at dependencies, which have other names here.
-command_rpm() {
+command_rpm() { # [--test]
     local version dir=$here/build-rpm
+    if [[ ${1:-} == --test ]]; then
+        if ! compgen -G "$dir/RPMS/*/*.rpm" >/dev/null; then command_rpm build; fi
+        as_root "$here/tests/packaging/rpm.sh" "$dir/RPMS"
+        return
+    fi
     version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p;T;q" "$here/meson.build")
     need "${packages_build[@]}" "${packages_deb[@]}" "${packages_rpm[@]}"
     rpmlint -r "$here/packaging/rpm/prcb.rpmlintrc" "$here/packaging/rpm/prcb.spec"
