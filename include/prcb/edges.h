@@ -17,9 +17,12 @@ enum prcb_edge_kind {
                                    on (causes of kind READY); ns is ready time */
     PRCB_EDGE_BEHIND = 3,       /* who had the processor when the thread got it after a wait; ns is
                                    ready time, the cause PRCB_CAUSE_NONE */
-    PRCB_EDGE_HELD_BY = 4, /* PRCB_OPEN_OWNERS: who held the kernel's mutex or semaphore when the
-                              thread went to sleep for it (causes mutex, rwsem, mmap, klock); ns is
-                              time of the cause */
+    PRCB_EDGE_HELD_BY = 4,   /* PRCB_OPEN_OWNERS: who held the kernel's mutex or semaphore when the
+                                thread went to sleep for it (causes mutex, rwsem, mmap, klock); ns is
+                                time of the cause */
+    PRCB_EDGE_MEANWHILE = 5, /* PRCB_OPEN_MEANWHILE: threads of which cgroup ran on the processor
+                                while the thread was ready there; ns is ready time, the cause
+                                PRCB_CAUSE_NONE */
 };
 
 /* Who. */
@@ -32,8 +35,10 @@ enum prcb_edge_by {
     PRCB_BY_IDLE = 6,      /* no thread: the processor was idle, and had to wake up */
     PRCB_BY_REST = 7,      /* all others, and what nothing is known of: what the other edges lack to
                               the account's count and time. The open wait is counted here */
-    PRCB_BY_OTHERS = 8, /* a process that /proc does not show to the session's user (daemon tier):
-                           all such are one */
+    PRCB_BY_OTHERS = 8,  /* a process that /proc does not show to the session's user (daemon tier):
+                            all such are one */
+    PRCB_BY_CGROUP = 9,  /* threads of a cgroup: cgroup */
+    PRCB_BY_KERNEL = 10, /* threads of the kernel's own */
 };
 
 #ifndef __BPF__
@@ -53,7 +58,8 @@ struct prcb_edge {
     pid_t tid, pid;  /* of a thread, in the caller's pid namespace; 0: not visible there */
     uint64_t count;  /* stretches */
     uint64_t ns;
-    char comm[16]; /* the thread's name when it was first met here; empty: none */
+    char comm[16];   /* the thread's name when it was first met here; empty: none */
+    uint64_t cgroup; /* of version 2: number of its directory */
 };
 
 /* Calls fn for each edge of the account with this key, in no particular order; stops at the first
@@ -65,6 +71,7 @@ struct prcb_edge {
  *   preempted-by edges of a cause    waits[cause].count
  *   preempted-by and behind edges    ready_ns
  *   held-by edges of a cause         waits[cause].count and .ns (PRCB_OPEN_OWNERS)
+ *   meanwhile edges                  ready_ns (PRCB_OPEN_MEANWHILE)
  *
  * account: NULL, or gets the record of that moment (set its size). fn is called without the
  * session's lock; the edge is valid during the call only.

@@ -93,19 +93,23 @@ enum prcb_open_flag {
                                   a session that is shared has them where prcbd.conf says so */
     PRCB_OPEN_OWNERS = 1 << 8, /* with PRCB_OPEN_EDGES: edges tell who held the kernel's mutexes and
                                   semaphores as well. Ignored where there are no edges */
-    PRCB_OPEN_SWITCHES = 1 << 9, /* keep a record of each switch of the session's threads, the
-                                  last ones: prcb_session_switches (prcb/sample.h). daemon tier:
-                                  with PRCB_OPEN_EDGES also of who woke them; some megabytes, and
-                                  two sessions of a user. bpf tier: of who woke them in any case,
-                                  which attaches programs to all wakeups and interrupts. Ignored on
-                                  the perf tier */
-    PRCB_OPEN_OBJECTS = 1 << 10, /* keep which file and, on the bpf tier, which of the kernel's
-                                    locks waits are for (prcb_account.object, prcb_chosen). daemon
-                                    tier: of one's own threads, whoever else's are profiled. Not on
+    PRCB_OPEN_SWITCHES = 1 << 9,   /* keep a record of each switch of the session's threads, the
+                                    last ones: prcb_session_switches (prcb/sample.h). daemon tier:
+                                    with PRCB_OPEN_EDGES also of who woke them; some megabytes, and
+                                    two sessions of a user. bpf tier: of who woke them in any case,
+                                    which attaches programs to all wakeups and interrupts. Ignored on
                                     the perf tier */
-    PRCB_OPEN_HURRY = 1 << 11,   /* daemon tier: each call gives prcbd 0.2 s to answer, not 10; for
-                                    programs that have other work than to wait for it. Ignored
-                                    elsewhere */
+    PRCB_OPEN_OBJECTS = 1 << 10,   /* keep which file and, on the bpf tier, which of the kernel's
+                                      locks waits are for (prcb_account.object, prcb_chosen). daemon
+                                      tier: of one's own threads, whoever else's are profiled. Not on
+                                      the perf tier */
+    PRCB_OPEN_MEANWHILE = 1 << 12, /* with PRCB_OPEN_EDGES: edges tell whose threads ran while a
+                                      thread was ready as well, by cgroup. daemon tier: for those
+                                      who see all processes in /proc. Ignored where there are no
+                                      edges */
+    PRCB_OPEN_HURRY = 1 << 11, /* daemon tier: each call gives prcbd 0.2 s to answer, not 10; for
+                                  programs that have other work than to wait for it. Ignored
+                                  elsewhere */
 };
 
 /* For how long a shared session sees the account of a thread that has ended, if it does not release

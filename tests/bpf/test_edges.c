@@ -51,6 +51,7 @@ static void assert_edges(const struct prcb_account *a, const struct seen *seen)
 {
     uint64_t count[PRCB_CAUSE_MAX] = {0}, ns[PRCB_CAUSE_MAX] = {0}, ready = 0;
     uint64_t held_count[PRCB_CAUSE_MAX] = {0}, held_ns[PRCB_CAUSE_MAX] = {0};
+    uint64_t meanwhile = 0;
     bool has_holders = false;
 
     for (size_t i = 0; i < seen->count; i++) {
@@ -62,6 +63,11 @@ static void assert_edges(const struct prcb_account *a, const struct seen *seen)
             held_count[e->cause] += e->count;
             held_ns[e->cause] += e->ns;
             has_holders = true;
+            continue;
+        }
+        if (e->kind == PRCB_EDGE_MEANWHILE) {
+            assert_int_equal(e->cgroup != 0, e->by == PRCB_BY_CGROUP);
+            meanwhile += e->ns;
             continue;
         }
         if (e->kind != PRCB_EDGE_BEHIND)
@@ -80,6 +86,8 @@ static void assert_edges(const struct prcb_account *a, const struct seen *seen)
         assert_int_equal(ns[i], a->waits[i].ns);
     }
     assert_int_equal(ready, a->ready_ns);
+    if (meanwhile)
+        assert_int_equal(meanwhile, a->ready_ns);
     for (uint32_t i = PRCB_CAUSE_RWSEM; has_holders && i <= PRCB_CAUSE_MUTEX; i++) {
         assert_int_equal(held_count[i], a->waits[i].count);
         assert_int_equal(held_ns[i], a->waits[i].ns);
@@ -1211,7 +1219,7 @@ static void *restless(void *arg)
  * for; each copy keeps the law. */
 static void test_law(void **state)
 {
-    struct prcb *p = session_open_flags(0, PRCB_OPEN_EDGES);
+    struct prcb *p = session_open_flags(0, PRCB_OPEN_EDGES | PRCB_OPEN_MEANWHILE);
     struct prcb_error err = {0};
     pthread_t threads[60];
     struct pair pair;

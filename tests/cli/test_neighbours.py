@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""`prcb neighbours`: of a recorded machine, in all forms."""
+"""`prcb neighbours`: of a recorded machine, in all forms; and of this one, beside bpftrace's own account."""
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -18,12 +20,11 @@ CGROUPS = {"1": "/victim", "2": "/hog", "3": "/evil\x1b[31m\n\u202e"}
 
 def account(number, cgroup, ready=0, behind=(), **more):
     return {"key": number, "tid": number, "pid": number, "comm": "x", "cgroup": cgroup, "run_ns": S,
-            "ready_ns": ready, "waits": {"throttled": [1, 2 * S]}, "behind": behind, **more}
+            "ready_ns": ready, "waits": {"throttled": [1, 2 * S]}, "meanwhile": behind, **more}
 
 
-ACCOUNTS = [account(11, 1, 10 * S, [[12, 6 * S, "thread", "preempted"], [13, 1 * S, "thread", ""],
-                                    [14, 1 * S, "thread", ""], [0, 1 * S, "softirq", ""]]),
-            account(12, 2), account(13, 3, S, [[12, S, "thread", "preempted"]]), account(14, 1)]
+ACCOUNTS = [account(11, 1, 10 * S, [[2, 6 * S, "cgroup"], [3, S, "cgroup"], [1, S, "cgroup"], [0, S, "kernel"]]),
+            account(12, 2), account(13, 3, S, [[2, S, "cgroup"]]), account(14, 1)]
 
 
 def run(*args, columns="100", **options):
@@ -69,6 +70,126 @@ class Replayed(unittest.TestCase):
         self.assertEqual(run("--tier", "perf", "--for", "0.1").returncode, 1)
         self.assertEqual(run("operand").returncode, 2)
         self.assertEqual(run("-j", "-x", ",").returncode, 2)
+
+
+class Hogs:
+    """Programs that compete for one processor, each in a cgroup of its own; by names, with their niceness."""
+
+    def __init__(self, **names):
+        with open("/proc/mounts", encoding="ascii") as file:
+            mounts = [line.split()[1] for line in file if line.split()[2] == "cgroup2"]
+        if not mounts or os.geteuid():
+            raise unittest.SkipTest("no cgroup2 is mounted, or this is not root")
+        self.cpu = max(os.sched_getaffinity(0))
+        self.base = f"/prcb-neighbours-{os.getpid()}"
+        self.folders = [mounts[0] + self.base] + [f"{mounts[0]}{self.base}/{name}" for name in names]
+        try:
+            for folder in self.folders:
+                os.mkdir(folder)
+        except OSError as error:
+            raise unittest.SkipTest(f"no cgroup can be made here: {error}") from error
+        self.hogs = {name: self.start(f"{mounts[0]}{self.base}/{name}", nice) for name, nice in names.items()}
+
+    def start(self, folder, nice):
+        def become():
+            with open(folder + "/cgroup.procs", "w", encoding="ascii") as file:
+                file.write("0")
+            os.sched_setaffinity(0, [self.cpu])
+            os.nice(nice)
+        return subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=become)
+
+    def end(self):
+        for hog in self.hogs.values():
+            hog.kill()
+            hog.wait()
+        for folder in reversed(self.folders):
+            os.rmdir(folder)
+
+
+class Witness:
+    """What bpftrace saw of the switches of a processor."""
+
+    SWITCHES = ("tracepoint:sched:sched_switch /cpu == %d/ "
+                "{ printf(\"%%llu %%d %%d %%d\\n\", nsecs, args->prev_pid, args->prev_state, args->next_pid); } "
+                "BEGIN { printf(\"begins\\n\"); }")
+    # It looks tracepoints up in tracefs, which is mounted where it alone sees it.
+    SCRIPT = ("[ -e /sys/kernel/tracing/events ] || { mount --make-private /sys && "
+              "mount -t tracefs tracefs /sys/kernel/tracing; }; exec timeout 60 bpftrace -q -e \"$0\" 2>&1")
+
+    def __init__(self, cpu):
+        if not shutil.which("bpftrace"):
+            raise unittest.SkipTest("bpftrace is not installed")
+        self.file = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(["unshare", "-m", "sh", "-c", self.SCRIPT, self.SWITCHES % cpu], stdout=self.file,
+                                        env={**os.environ, "BPFTRACE_PERF_RB_PAGES": "1024"})
+        deadline = time.monotonic() + 30
+        while "begins" not in self.read():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise unittest.SkipTest("bpftrace does not begin here")
+            time.sleep(0.05)
+
+    def read(self):
+        self.file.seek(0)
+        return self.file.read().decode().splitlines()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(30)
+
+    def close(self):
+        self.end()
+        self.file.close()
+
+    def ran_meanwhile(self, victim, began, ended):
+        """How long each thread ran while this one, which never sleeps, was ready, from and to so many nanoseconds."""
+        turns, queued, ret = [], None, {}
+        before = None
+        for line in self.read():
+            words = line.split()
+            if len(words) != 4:
+                continue
+            now, old, state, new = (int(word) for word in words)
+            if before is not None and queued is not None:
+                turns.append((before, now, old))
+            before = now
+            if new == victim and queued is not None and began <= now <= ended:
+                for since, until, who in turns:
+                    ret[who] = ret.get(who, 0) + max(until - max(since, began), 0)
+            if new == victim or old == victim:
+                turns = []
+            queued = now if old == victim and state & 0xff == 0 else None if new == victim else queued
+        return ret
+
+
+class Live(unittest.TestCase):
+    def test_shares_are_those_that_another_program_finds(self):
+        hogs = Hogs(light=5, middle=2, heavy=0)
+        self.addCleanup(hogs.end)
+        witness = Witness(hogs.cpu)
+        self.addCleanup(witness.close)
+        with tempfile.NamedTemporaryFile() as file:
+            run("-j", "--for", "2.5", "--cgroup-include", hogs.base, "-o", file.name)
+            document = json.load(file)
+            # It is written before the programs are unloaded, which takes as long as a few stretches.
+            ended = time.monotonic_ns() - (time.time_ns() - os.stat(file.name).st_mtime_ns)
+        time.sleep(0.2)  # bpftrace writes what it has
+        witness.end()
+        found = {c["cgroup"]: c for c in document["cgroups"]}
+        for name, victim in hogs.hogs.items():
+            told = found[f"{hogs.base}/{name}"]
+            behind = {b["by"]: b["ns"] for b in told["behind"]}
+            ready = sum(behind.values())
+            self.assertEqual(ready + told["ready_open_ns"], told["ready_ns"])
+            seen = witness.ran_meanwhile(victim.pid, ended - document["elapsed_ns"], ended)
+            whole = sum(seen.values())
+            self.assertGreater(ready, 0.3 * document["elapsed_ns"])
+            self.assertGreater(whole, 0.8 * ready)
+            for other, culprit in hogs.hogs.items():
+                share = behind.get(f"{hogs.base}/{other}", 0) / ready
+                self.assertAlmostEqual(share, seen.get(culprit.pid, 0) / whole, delta=0.02, msg=f"{name} by {other}")
+                print(f"    {name} behind {other}: {share:.4f}, by bpftrace {seen.get(culprit.pid, 0) / whole:.4f}")
+            self.assertLess(behind.get("(other)", 0), 0.02 * ready)
 
 
 if __name__ == "__main__":

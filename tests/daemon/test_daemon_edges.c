@@ -47,7 +47,8 @@ struct scene {
     /* Of these waits, and of everything: */
     uint32_t ready, go, done;
     uint64_t waits, named, others, rest, unreported;
-    uint32_t seen; /* the waker's number or name stands somewhere */
+    uint32_t seen;    /* the waker's number or name stands somewhere */
+    uint32_t cgroups; /* ... or the cgroup of somebody who ran */
 };
 
 static void be_waker(struct scene *s)
@@ -92,6 +93,7 @@ struct law {
     struct holding *holding;
     uint64_t count[PRCB_CAUSE_MAX], ns[PRCB_CAUSE_MAX], ready;
     uint64_t held_count[PRCB_CAUSE_MAX], held_ns[PRCB_CAUSE_MAX]; /* held by */
+    uint64_t meanwhile;
 };
 
 static void add_edge(struct law *law, const struct prcb_edge *e)
@@ -99,6 +101,10 @@ static void add_edge(struct law *law, const struct prcb_edge *e)
     if (e->kind == PRCB_EDGE_HELD_BY) {
         law->held_count[e->cause] += e->count;
         law->held_ns[e->cause] += e->ns;
+        return;
+    }
+    if (e->kind == PRCB_EDGE_MEANWHILE) {
+        law->meanwhile += e->ns;
         return;
     }
     if (e->kind != PRCB_EDGE_BEHIND)
@@ -124,6 +130,7 @@ static void check_law(const struct law *law, const struct prcb_account *a, bool 
         CHECK(law->held_ns[i] == (lock ? a->waits[i].ns : 0));
     }
     CHECK(law->ready == a->ready_ns);
+    CHECK(!law->meanwhile || law->meanwhile == a->ready_ns);
 }
 
 static int look_at(const struct prcb_edge *e, void *ctx)
@@ -134,6 +141,7 @@ static int look_at(const struct prcb_edge *e, void *ctx)
     add_edge(law, e);
     if (!strncmp(e->comm, "zq", 2) || e->tid == s->waker || e->pid == s->waker)
         s->seen = 1;
+    s->cgroups |= e->cgroup != 0;
     if (e->kind != PRCB_EDGE_WOKEN_BY || e->cause != s->cause)
         return 0;
     s->waits += e->count;
@@ -152,7 +160,7 @@ static void read_edges(struct prcb *p, uint64_t key, struct scene *s)
     struct law law = {.scene = s};
     struct prcb_error err = {0};
 
-    s->waits = s->named = s->others = s->rest = s->seen = 0;
+    s->waits = s->named = s->others = s->rest = s->seen = s->cgroups = 0;
     CHECK(!prcb_edges_walk(p, key, &a, look_at, &law, &err));
     check_law(&law, &a, false);
     CHECK(s->waits == a.waits[s->cause].count);
@@ -330,7 +338,7 @@ static int wait_for_answers(void *arg)
 
     CHECK(records.items);
     become(NOBODY);
-    p = open_edges(PRCB_OPEN_SWITCHES, &err);
+    p = open_edges(PRCB_OPEN_SWITCHES | PRCB_OPEN_MEANWHILE, &err);
     CHECK(p);
     CHECK(!prcb_thread_open_self(p, &self, &err));
     /* With its first switch away it is counted how long it was ready on the way here, where that
@@ -402,6 +410,7 @@ static void assert_hidden(const struct scene *s)
     assert_int_equal(s->others + s->rest, s->waits);
     assert_true(s->rest <= most_unreported(s));
     assert_int_equal(s->seen, 0);
+    assert_int_equal(s->cgroups, 0);
 }
 
 static void run_scene(uint32_t waker_uid, bool hides, bool named)
@@ -453,7 +462,7 @@ static int share_edges(void *arg)
 
     become(NOBODY);
     plain = open_all(0);
-    p = open_all(PRCB_OPEN_EDGES);
+    p = open_all(PRCB_OPEN_EDGES | PRCB_OPEN_MEANWHILE);
     CHECK((own_key(p) == own_key(plain)) == s->again);
     ask(s, ROUNDS);
     read_edges(p, own_key(p), s);

@@ -765,7 +765,7 @@ def host(number, cgroups, looks, step_ms=1000):
                 "wall_ns": ns, "run_ns": run, "ready_ns": ns // 10, "wait_ns": ns - run - ns // 10,
                 "switches": 10 * (look + 1), "voluntary_switches": 8 * (look + 1),
                 "migrations": look, "open": "futex",
-                "behind": [[100 + (i + 1) % cgroups, run // 10, "thread", "preempted"]],
+                "meanwhile": [[(i + 1) % cgroups + 2, run // 10, "cgroup"]],
                 "waits": {"futex": [8 * (look + 1), ns // 4],
                           "disk": [1, ns - run - ns // 10 - ns // 4]}})
         lines.append(json.dumps({

@@ -532,10 +532,11 @@ static void looks_come_sooner_in_storms(void **state)
 
 #define THREADS 12
 
-/* Threads that take turns in having the processor, and the cells of their edges. */
+/* Threads that are ready while threads of these cgroups run, and the cells of their edges. */
 struct crowd {
     struct prcb_account accounts[THREADS];
-    uint64_t cells[THREADS][THREADS];
+    uint64_t cgroups[THREADS + 1]; /* the last one: 0, the kernel */
+    uint64_t cells[THREADS][THREADS + 1];
 };
 
 static void look_by_whom(struct metrics *m, const struct crowd *crowd, size_t count)
@@ -544,11 +545,11 @@ static void look_by_whom(struct metrics *m, const struct crowd *crowd, size_t co
     for (size_t i = 0; i < count; i++) {
         const struct prcb_account *a = &crowd->accounts[i];
 
-        for (size_t k = 0; k < count; k++) {
-            struct prcb_edge edge = {.kind = PRCB_EDGE_PREEMPTED_BY,
-                                     .cause = PRCB_CAUSE_PREEMPTED,
-                                     .by = PRCB_BY_THREAD,
-                                     .tid = crowd->accounts[k].tid,
+        for (size_t k = 0; k <= THREADS; k++) {
+            uint64_t cgroup = crowd->cgroups[k];
+            struct prcb_edge edge = {.kind = PRCB_EDGE_MEANWHILE,
+                                     .by = cgroup ? PRCB_BY_CGROUP : PRCB_BY_KERNEL,
+                                     .cgroup = cgroup,
                                      .ns = crowd->cells[i][k]};
 
             assert_int_equal(metrics_add_edge(m, a->key, &edge), 0);
@@ -562,6 +563,8 @@ static struct crowd crowd_of(const uint64_t *cgroups, size_t groups)
 {
     struct crowd crowd = {0};
 
+    for (size_t i = 0; i < groups; i++)
+        crowd.cgroups[i] = cgroups[i];
     for (size_t i = 0; i < THREADS; i++) {
         crowd.accounts[i] = account(i + 1, cgroups[i % groups], 0);
         crowd.accounts[i].tid = (pid_t)(100 + i);
@@ -607,10 +610,9 @@ static void ready_time_is_divided_by_whom(void **state)
     struct crowd crowd = crowd_of(cgroups, 3);
     const char *a_by_b = "prcb_cgroup_ready_behind_seconds_total{cgroup=\"/a\",by=\"/b\"}";
 
-    be_behind(&crowd, 0, 1, 3 * SECOND); /* a behind b */
-    be_behind(&crowd, 0, 3, SECOND);     /* behind itself */
-    be_behind(&crowd, 0, 2, SECOND);     /* c, which is a kernel thread */
-    crowd.accounts[2].flags |= PRCB_ACCOUNT_KTHREAD;
+    be_behind(&crowd, 0, 1, 3 * SECOND);      /* a behind b */
+    be_behind(&crowd, 0, 0, SECOND);          /* behind itself */
+    be_behind(&crowd, 0, THREADS, SECOND);    /* behind the kernel */
     crowd.accounts[0].ready_ns += SECOND / 2; /* nobody knows */
     /* A quota is nobody's fault. */
     crowd.accounts[0].waits[PRCB_CAUSE_THROTTLED].ns = 7 * SECOND;
@@ -669,14 +671,14 @@ static void parts_add_up_while_threads_move(void **state)
             /* What is open now closes in the next round. */
             a->ready_ns += a->open.ns;
             all += a->open.ns;
-            crowd.cells[i][random >> 44 & 7] += a->open.ns;
+            crowd.cells[i][random >> 44 & 3] += a->open.ns;
             a->open = (struct prcb_open){0};
-            be_behind(&crowd, i, random >> 50 & 7, random >> 33 & 0xffff);
+            be_behind(&crowd, i, random >> 50 & 3, random >> 33 & 0xffff);
             all += random >> 33 & 0xffff;
             if ((random >> 20 & 7) == 0)
                 a->cgroup = cgroups[random >> 40 & 3];
             if ((random >> 23 & 7) == 1)
-                crowd.cells[i][random >> 47 & 7] = 0;
+                crowd.cells[i][random >> 47 & 3] = 0;
             a->flags = (random >> 26 & 15) == 2 ? PRCB_ACCOUNT_EXITED : 0;
             if (!a->flags && (random >> 30 & 1))
                 a->open = (struct prcb_open){.cause = PRCB_CAUSE_PREEMPTED, .ns = random >> 50};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Who had the processors while threads of a group were ready: ready time that is over, divided by
- * the cgroups of those whom edges name. Each nanosecond goes to one of them, once, in the look that
+ * the cgroups that edges name. Each nanosecond goes to one of them, once, in the look that
  * meets it first: a counter that was shown never falls. What edges do not tell is "(other)". Only
  * the metrics include it.
  */
@@ -13,14 +13,12 @@
 
 #include <prcb/edges.h>
 
-#include "table.h"
-
 #define CULPRITS 8 /* that a group has by name: the first ones, for as long as they exist */
 
 /* Those that are no cgroup of their own. */
 enum culprit_word {
     CULPRIT_SELF,   /* threads of the same cgroup */
-    CULPRIT_KERNEL, /* kernel threads, interrupts */
+    CULPRIT_KERNEL, /* kernel threads */
     CULPRIT_IDLE,   /* nobody: the processor was idle, and had to wake up */
     CULPRIT_OTHER,  /* cgroups beyond CULPRITS, and what nothing is known of */
     CULPRIT_GONE,   /* sums of cgroups that were removed, and whose place another has now */
@@ -45,9 +43,8 @@ void blame_free(struct blame *blame);          /* NULL is allowed */
 
 /* An edge as it was at the last look. */
 struct blame_cell {
-    uint32_t tid;
-    uint8_t kind, by;
-    uint16_t cause;
+    uint64_t cgroup;
+    uint32_t by;
     uint64_t ns;
 };
 
@@ -59,21 +56,11 @@ struct blamed {
                           account came into its group is nobody's there */
 };
 
-/* Whom a thread's number stands for. */
-struct blame_thread {
-    uint64_t tid;
-    uint64_t cgroup, cgroup_before; /* before: until this look; 0: it has none */
-    uint64_t seen_at, moved_at;
-    bool kernel;
-};
-
 /* Ready time that was met in this look: whose, and behind whom. */
 struct blame_share {
     struct blame **victim;
     uint64_t cgroup; /* the victim's */
-    uint32_t tid;
-    uint8_t by;
-    uint64_t ns;
+    struct blame_cell cell;
 };
 
 /* The state of all. */
@@ -84,13 +71,9 @@ struct blaming {
     bool available;
     struct blame_share *shares;
     size_t share_count, share_room;
-    struct table threads; /* struct blame_thread, by tid */
 };
 
 struct metrics;
-
-/* Notes whom a thread's number stands for. -ENOMEM */
-int blame_note_thread(struct metrics *m, const struct prcb_account *account);
 
 /* Divides what an account was ready since the last look. victim: of the group in which this time
  * counts; left: it leaves that group now. open_ns: of a stretch of ready time that is not over.

@@ -482,13 +482,13 @@ static int add_blame(struct metrics *m, struct seen *seen, struct group *before,
 {
     struct group *now = seen->group[AXIS_CGROUP], *victim = before ? before : now;
     uint64_t cgroup = a->present & PRCB_HAS_CGROUP ? a->cgroup : 0;
-    int result = blame_note_thread(m, a);
+    int result = 0;
 
     if (!seen->blamed)
         seen->blamed = calloc(1, sizeof(*seen->blamed));
     if (!seen->blamed)
         return -ENOMEM;
-    if (!result && victim)
+    if (victim)
         result = blame_account(m, seen->blamed, &victim->blame, victim != now, a,
                                before ? seen->cgroup : cgroup, open_ns);
     seen->cgroup = cgroup;

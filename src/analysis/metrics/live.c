@@ -101,8 +101,9 @@ static int open_session(struct metrics *m, struct prcb_error *err)
         .size = sizeof(how),
         .tier = m->options.tier,
         .max_threads = (uint32_t)m->options.max_threads, /* of a row that has a limit */
-        .flags = PRCB_OPEN_SHARED | (m->options.optional & METRICS_READY ? PRCB_OPEN_TAILS : 0u) |
-                 (m->options.optional & METRICS_BY_WHOM ? PRCB_OPEN_EDGES : 0u)};
+        .flags =
+            PRCB_OPEN_SHARED | (m->options.optional & METRICS_READY ? PRCB_OPEN_TAILS : 0u) |
+            (m->options.optional & METRICS_BY_WHOM ? PRCB_OPEN_EDGES | PRCB_OPEN_MEANWHILE : 0u)};
     const struct prcb_processors_options view = {.size = sizeof(view), .tier = m->options.tier};
     int result = prcb_open(&how, &m->session, err);
 
@@ -368,9 +369,10 @@ const char *metrics_no_ready(const struct metrics *m)
 
 const char *metrics_no_edges(const struct metrics *m)
 {
-    return m->options.optional & METRICS_BY_WHOM && !m->blaming.available && m->no_edges.text[0]
-               ? m->no_edges.text
-               : NULL;
+    if (!(m->options.optional & METRICS_BY_WHOM) || m->blaming.available || !m->session)
+        return NULL;
+    return m->no_edges.text[0] ? m->no_edges.text
+                               : "prcbd does not tell whose threads run: it is an earlier version";
 }
 
 struct prcb *metrics_session(const struct metrics *m)

@@ -186,18 +186,17 @@ static uint32_t by_number(const char *name)
 /* Adds behind whom an account's thread was ready. 0 or -ENOMEM. */
 static int read_behind(struct json_object *from, struct metrics *m, uint64_t key)
 {
-    struct json_object *behind = part_in(from, "behind", json_type_array);
-    const struct prcb_edge none = {.kind = PRCB_EDGE_BEHIND, .by = PRCB_BY_REST};
+    struct json_object *behind = part_in(from, "meanwhile", json_type_array);
+    const struct prcb_edge none = {.kind = PRCB_EDGE_MEANWHILE, .by = PRCB_BY_REST};
     int result = behind ? metrics_add_edge(m, key, &none) : 0;
 
     for (size_t i = 0; behind && i < json_object_array_length(behind) && !result; i++) {
         struct json_object *cell = json_object_array_get_idx(behind, i);
-        struct prcb_edge edge = {.tid = (pid_t)number_at(cell, 0),
+        struct prcb_edge edge = {.kind = PRCB_EDGE_MEANWHILE,
+                                 .cgroup = number_at(cell, 0),
                                  .ns = number_at(cell, 1),
-                                 .by = by_number(text_at(cell, 2)),
-                                 .cause = cause_number(text_at(cell, 3))};
+                                 .by = by_number(text_at(cell, 2))};
 
-        edge.kind = edge.cause ? PRCB_EDGE_PREEMPTED_BY : PRCB_EDGE_BEHIND;
         result = metrics_add_edge(m, key, &edge);
     }
     return result;
@@ -498,16 +497,15 @@ void replay_writer_begin(struct replay_writer *writer)
         writer->failed = -ENOMEM;
 }
 
-/* With whom it was ready: tid, nanoseconds, by, cause. */
+/* Who ran while it was ready: cgroup, nanoseconds, by. */
 static void write_behind(FILE *out, const struct blaming *b)
 {
-    fputs(",\"behind\":[", out);
+    fputs(",\"meanwhile\":[", out);
     for (size_t i = 0; i < b->cell_count; i++) {
         const struct blame_cell *cell = &b->cells[i];
-        const struct prcb_cause_info *info = prcb_cause_info(cell->cause);
 
-        fprintf(out, "%s[%" PRIu32 ",%" PRIu64 ",\"%s\",\"%s\"]", i ? "," : "", cell->tid, cell->ns,
-                prcb_edge_by_name(cell->by), cell->cause && info ? info->name : "");
+        fprintf(out, "%s[%" PRIu64 ",%" PRIu64 ",\"%s\"]", i ? "," : "", cell->cgroup, cell->ns,
+                prcb_edge_by_name(cell->by));
     }
     fputc(']', out);
 }

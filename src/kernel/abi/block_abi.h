@@ -21,7 +21,7 @@
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1
-#define PRCB_ABI_MINOR 9
+#define PRCB_ABI_MINOR 10
 
 #define PRCB_ACCOUNTS_DEFAULT 16384
 #define PRCB_OFFSET_UNKNOWN   0x7fffffffffffffffll /* head.clock_offset before the first switch */
@@ -50,6 +50,8 @@
 #define PRCB_WANT_OBJECTS   16 /* what waits are for, at each switch out. Since 1.8 */
 #define PRCB_WANT_OWNERS    32 /* edges of who held the kernel's locks. Since 1.8 */
 
+#define PRCB_WANT_MEANWHILE 64 /* edges of whose threads ran while it was ready. Since 1.10 */
+
 /* These say what a profiled thread passes on, and why it is profiled: they stand in storage, not
  * in the account. */
 #define PRCB_PASS_THREADS  1
@@ -74,6 +76,8 @@
 #define PRCB_FEATURE_SWITCHES (1u << 12) /* switch records are kept */
 #define PRCB_FEATURE_OBJECTS  (1u << 13) /* what waits are for is kept */
 #define PRCB_FEATURE_OWNERS   (1u << 14) /* edges tell who held the kernel's locks */
+/* Since 1.10: */
+#define PRCB_FEATURE_MEANWHILE (1u << 15) /* edges tell whose threads ran while it was ready */
 
 /* The user registers that an unwinder starts from are those of the thread's last entry into the
  * kernel. All are 0 if it has none (a kernel thread), or none were kept. */
@@ -171,12 +175,13 @@ struct prcb_account_block {
  * nothing is known of. */
 struct prcb_edge_cell {
     __u8 kind;  /* enum prcb_edge_kind */
-    __u8 cause; /* of the stretch; behind: 0 */
+    __u8 cause; /* of the stretch; behind, meanwhile: 0 */
     __u8 by;    /* enum prcb_edge_by */
     __u8 pad1;
     __u32 vector; /* number of the interrupt, or softirq; PRCB_VECTOR_UNKNOWN; of a thread: 0 */
-    __u32 tid;    /* thread, in the session's pid namespace; 0: not visible there, or none */
-    __u32 start;  /* when it began: nanoseconds since boot >> 20, of which the lower 32 bits */
+    /* Of a cgroup both are its number, the lower half first. */
+    __u32 tid;   /* thread, in the session's pid namespace; 0: not visible there, or none */
+    __u32 start; /* when it began: nanoseconds since boot >> 20, of which the lower 32 bits */
     __u32 pid;
     __u32 pad2;
     __u64 count; /* stretches */

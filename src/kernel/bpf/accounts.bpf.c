@@ -17,6 +17,7 @@
 #include "owner.bpf.h"
 #include "stretches.bpf.h"
 #include "edges.bpf.h"
+#include "meanwhile.bpf.h"
 #include "tails.bpf.h"
 
 #include "switch_records.bpf.h"
@@ -163,6 +164,8 @@ static __always_inline void switch_in(struct switching *s, struct profile *profi
         note_edges(edges, account->generation, closed, profile, &before);
         if (wants_owners(profile))
             note_holder(edges, closed, s->tag, profile, holder);
+        if (wants_meanwhile(profile))
+            note_meanwhile(edges, s->next, closed->ready);
     }
     if (wants_tails(profile))
         note_tails(profile, closed);
@@ -276,9 +279,12 @@ int prcb_switch(__u64 *ctx)
                   : config.has_prev_state ? (__u32)ctx[3]
                                           : prev->__state;
     struct switching s = {.prev = prev, .next = next, .state = state};
+    __u32 epoch = epoch_of_turns();
 
     if (calibrating && has_rq_clock() && !config.use_ktime)
         sample_offset(BPF_CORE_READ(prev, se.cfs_rq, rq, clock));
+    if (epoch)
+        end_turn(prev, epoch);
     s.tag = tag_of(prev);
     s.limits = no_limits();
     if (s.tag) {

@@ -23,11 +23,12 @@ struct prcb_bpf_config {
     __u32 registers;      /* keep user registers in accounts */
     __u32
         edges; /* of one process: edge_map is kept; the processor programs' blocks tell contexts */
-    __u32 newborn; /* prcb_newborn is attached: programs may miss an event (7.0) */
-    __u32 chosen;  /* copy the stacks of waits chosen at random */
-    __u32 owners;  /* of one process, with edges: who holds the kernel's locks */
-    __u32 objects; /* of one process: keep what waits are for in accounts, and of chosen ones */
-    __u32 tails;   /* of one process: element of account_map where tails begin; 0: none are kept */
+    __u32 newborn;   /* prcb_newborn is attached: programs may miss an event (7.0) */
+    __u32 chosen;    /* copy the stacks of waits chosen at random */
+    __u32 owners;    /* of one process, with edges: who holds the kernel's locks */
+    __u32 meanwhile; /* of one process, with edges: whose threads run while others are ready */
+    __u32 objects;   /* of one process: keep what waits are for in accounts, and of chosen ones */
+    __u32 tails; /* of one process: element of account_map where tails begin; 0: none are kept */
     __u32 processors; /* with tails or switch records: for how many there are some */
     __u32 switches;   /* of one process: elements of each ring of switch records, a power of two;
                          0: none are kept */
@@ -71,6 +72,9 @@ struct prcb_chosen_stack {
     struct prcb_chosen_record record;
     __u8 bytes[PRCB_CHOSEN_BYTES];
 };
+
+/* Turns of a processor that it remembers, a power of two. */
+#define PRCB_TURNS 2048
 
 /* Names the thread whose stack in the kernel prcb_kernel_stack writes, one function a line.
  * There is one at a time: the session's lock, or the daemon's one loop, sees to it. */
@@ -148,18 +152,18 @@ struct prcb_client_block {
  * client ever holds a descriptor, and is constant from before its map is known to the programs
  * until after it is not. */
 struct prcb_bpf_client {
-    __u64 caps;       /* its permitted capabilities */
-    __u32 pid_ns;     /* inode of its pid namespace */
-    __u32 user_ns;    /* of its user namespace */
-    __u32 uid, gid;   /* as the kernel has them: in no namespace's numbers */
-    __u16 all;        /* may profile whom it likes */
-    __u16 registers;  /* keeps registers of threads that are its own */
-    __u16 objects;    /* keeps what waits of threads that are its own are for */
-    __u16 edges;      /* has a map of edges */
-    __u16 owners;     /* with edges: who held the kernel's locks */
-    __u16 names;      /* may know of every process in its pid namespace which it is */
-    __u16 processors; /* for how many there are tails and rings of switch records */
-    __u16 pad;
+    __u64 caps;            /* its permitted capabilities */
+    __u32 pid_ns;          /* inode of its pid namespace */
+    __u32 user_ns;         /* of its user namespace */
+    __u32 uid, gid;        /* as the kernel has them: in no namespace's numbers */
+    __u16 all;             /* may profile whom it likes */
+    __u16 registers;       /* keeps registers of threads that are its own */
+    __u16 objects;         /* keeps what waits of threads that are its own are for */
+    __u16 edges;           /* has a map of edges */
+    __u16 owners;          /* with edges: who held the kernel's locks */
+    __u16 names;           /* may know of every process in its pid namespace which it is */
+    __u16 meanwhile;       /* with edges: whose threads ran while others were ready, by cgroup */
+    __u16 processors;      /* for how many there are tails and rings of switch records */
     __u32 tails;           /* element of its map where tails begin; 0: none are kept */
     __u32 switches;        /* element where the rings of switch records begin; 0: none are kept */
     __u32 switch_elements; /* of each ring, after its head: a power of two */

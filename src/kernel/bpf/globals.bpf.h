@@ -19,6 +19,9 @@ __u32 kernel_features = 0;
 __u32 calibrating = 0;
 /* Holds what user space asks the registrar to do, and its answer. */
 struct prcb_bpf_request request = {};
+/* Changes when somebody begins to ask whose threads run; 0: nobody asks. Of one process it is
+ * constant: config.meanwhile. */
+__u32 meanwhile_epoch = 0;
 /* Names the thread whose stack in the kernel is asked for. */
 struct prcb_bpf_kernel_stack kernel_stack = {};
 

@@ -16,19 +16,19 @@
 #include "sized.h"
 #include "writer_wait.h"
 
-#define KINDS (PRCB_EDGE_HELD_BY + 1)
+#define KINDS (PRCB_EDGE_MEANWHILE + 1)
 
 static const char *const kind_names[KINDS] = {
-    [PRCB_EDGE_WOKEN_BY] = "woken by",
-    [PRCB_EDGE_PREEMPTED_BY] = "preempted by",
-    [PRCB_EDGE_BEHIND] = "behind",
-    [PRCB_EDGE_HELD_BY] = "held by",
+    [PRCB_EDGE_WOKEN_BY] = "woken by",   [PRCB_EDGE_PREEMPTED_BY] = "preempted by",
+    [PRCB_EDGE_BEHIND] = "behind",       [PRCB_EDGE_HELD_BY] = "held by",
+    [PRCB_EDGE_MEANWHILE] = "meanwhile",
 };
 
 static const char *const by_names[] = {
     [PRCB_BY_UNKNOWN] = "unknown",     [PRCB_BY_THREAD] = "thread",   [PRCB_BY_TIMER] = "timer",
     [PRCB_BY_INTERRUPT] = "interrupt", [PRCB_BY_SOFTIRQ] = "softirq", [PRCB_BY_IDLE] = "idle",
-    [PRCB_BY_REST] = "rest",           [PRCB_BY_OTHERS] = "others",
+    [PRCB_BY_REST] = "rest",           [PRCB_BY_OTHERS] = "others",   [PRCB_BY_CGROUP] = "cgroup",
+    [PRCB_BY_KERNEL] = "kernel",
 };
 
 /* include/linux/interrupt.h; the same since 2.6.39 */
@@ -79,15 +79,17 @@ static int copy_both(struct prcb *p, const struct prcb_account_block *block,
 /* false: nothing that is known here. */
 static bool convert(const struct prcb_edge_cell *cell, struct prcb_edge *ret)
 {
-    bool behind = cell->kind == PRCB_EDGE_BEHIND;
+    bool behind = cell->kind == PRCB_EDGE_BEHIND || cell->kind == PRCB_EDGE_MEANWHILE;
+    bool group = cell->by == PRCB_BY_CGROUP;
 
     *ret = (struct prcb_edge){
         .kind = cell->kind,
         .cause = behind ? PRCB_CAUSE_NONE : cell->cause,
         .by = cell->by,
         .vector = cell->vector,
-        .tid = (pid_t)cell->tid,
+        .tid = group ? 0 : (pid_t)cell->tid,
         .pid = (pid_t)cell->pid,
+        .cgroup = group ? (uint64_t)cell->start << 32 | cell->tid : 0,
         .count = cell->count,
         .ns = cell->ns,
     };
@@ -120,6 +122,16 @@ static int walk_holders_rest(const struct prcb_account *a, const struct sums *su
             result = fn(&rest, ctx);
     }
     return result;
+}
+
+static int walk_meanwhile_rest(const struct prcb_account *a, const struct sums *sums,
+                               prcb_edge_fn fn, void *ctx)
+{
+    const uint64_t known = sums->ns[PRCB_EDGE_MEANWHILE][PRCB_CAUSE_NONE];
+    const struct prcb_edge rest = {
+        .kind = PRCB_EDGE_MEANWHILE, .by = PRCB_BY_REST, .ns = rest_of(a->ready_ns, known)};
+
+    return rest.ns ? fn(&rest, ctx) : 0;
 }
 
 static int walk_rest(const struct prcb_account *a, const struct sums *sums, prcb_edge_fn fn,
@@ -201,10 +213,14 @@ int prcb_edges_walk(struct prcb *p, uint64_t key, struct prcb_account *account, 
 
         if (edges.cells[i].kind == PRCB_EDGE_NONE || !convert(&edges.cells[i], &edge))
             continue;
+        if (edge.kind == PRCB_EDGE_MEANWHILE && !(p->flags & PRCB_OPEN_MEANWHILE))
+            continue;
         add(&sums, &edge);
         result = fn(&edge, ctx);
     }
     if (!result && p->flags & PRCB_OPEN_OWNERS)
         result = walk_holders_rest(&record, &sums, fn, ctx);
+    if (!result && p->flags & PRCB_OPEN_MEANWHILE && p->mapped.features & PRCB_FEATURE_MEANWHILE)
+        result = walk_meanwhile_rest(&record, &sums, fn, ctx);
     return result ? result : walk_rest(&record, &sums, fn, ctx);
 }

@@ -425,6 +425,8 @@ static const struct {
     {PRCB_FEATURE_THROTTLED, "waits for a CPU quota are ready time: the kernel does not let "
                              "throttling be told (it has no CONFIG_FAIR_GROUP_SCHED)"},
     {PRCB_FEATURE_OWNERS, "who held the kernel's locks is not known: prcbd is an earlier version"},
+    {PRCB_FEATURE_MEANWHILE, "whose threads ran while others were ready is not known: prcbd is an "
+                             "earlier version, or you may not see all processes in /proc"},
 };
 
 /* Nobody asked for what the feature is about, or another limit says it. */
@@ -432,6 +434,8 @@ static bool is_unasked(const struct prcb *p, uint32_t feature)
 {
     if (feature == PRCB_FEATURE_LOCKS)
         return p->flags & PRCB_OPEN_NO_LOCKS;
+    if (feature == PRCB_FEATURE_MEANWHILE)
+        return !(p->flags & PRCB_OPEN_MEANWHILE) || !p->mapped.edges_window.at;
     return feature == PRCB_FEATURE_OWNERS &&
            (!(p->flags & PRCB_OPEN_OWNERS) || !p->mapped.edges_window.at ||
             !(p->mapped.features & PRCB_FEATURE_LOCKS));

@@ -114,10 +114,11 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
     if (options.max_threads > MAX_ACCOUNTS)
         return prcb_fail(err, -EINVAL, "max_threads %u is above the maximum of %u",
                          options.max_threads, MAX_ACCOUNTS);
-    if (options.flags & ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
-                                    PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN |
-                                    PRCB_OPEN_SHARED | PRCB_OPEN_TAILS | PRCB_OPEN_OWNERS |
-                                    PRCB_OPEN_SWITCHES | PRCB_OPEN_OBJECTS | PRCB_OPEN_HURRY))
+    if (options.flags &
+        ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
+                    PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN | PRCB_OPEN_SHARED |
+                    PRCB_OPEN_TAILS | PRCB_OPEN_OWNERS | PRCB_OPEN_SWITCHES | PRCB_OPEN_OBJECTS |
+                    PRCB_OPEN_HURRY | PRCB_OPEN_MEANWHILE))
         return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has unknown bits", options.flags);
     result = check_proc(err);
     if (result)

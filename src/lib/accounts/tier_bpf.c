@@ -79,6 +79,10 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     skeleton->rodata->config.registers = (p->flags & PRCB_OPEN_REGISTERS) != 0;
     skeleton->rodata->config.edges = (p->flags & PRCB_OPEN_EDGES) != 0;
     skeleton->rodata->config.owners = (p->flags & PRCB_OPEN_OWNERS) != 0 && locks;
+    skeleton->rodata->config.meanwhile =
+        (p->flags & PRCB_OPEN_MEANWHILE) && p->flags & PRCB_OPEN_EDGES;
+    if (skeleton->rodata->config.meanwhile)
+        bpf_map__set_max_entries(skeleton->maps.turn_map, (__u32)libbpf_num_possible_cpus());
     skeleton->rodata->config.objects = (p->flags & PRCB_OPEN_OBJECTS) != 0;
     bpf_program__set_autoload(skeleton->progs.prcb_waking,
                               p->flags & (PRCB_OPEN_EDGES | PRCB_OPEN_SWITCHES));
@@ -182,6 +186,8 @@ static int write_head(struct prcb *p, struct prcb_error *err)
         head.features |= PRCB_FEATURE_EDGES;
     if (skeleton->rodata->config.owners)
         head.features |= PRCB_FEATURE_OWNERS;
+    if (skeleton->rodata->config.meanwhile)
+        head.features |= PRCB_FEATURE_MEANWHILE;
     if (!(p->flags & PRCB_OPEN_REGISTERS))
         head.features &= ~PRCB_FEATURE_REGISTERS;
     if (!(p->flags & PRCB_OPEN_OBJECTS))

@@ -76,6 +76,8 @@ static int open_session(struct prcb *p, uint32_t accounts, struct wire_open_answ
         open.flags |= WIRE_OPEN_OBJECTS;
     if (p->flags & PRCB_OPEN_OWNERS && s->client.hello.hello.minor >= 9)
         open.flags |= WIRE_OPEN_OWNERS;
+    if (p->flags & PRCB_OPEN_MEANWHILE && s->client.hello.hello.minor >= 11)
+        open.flags |= WIRE_OPEN_MEANWHILE;
     memcpy(open.token, s->token, sizeof(open.token));
     return client_closed(client_ask(&s->client, &q, arrival, err), err);
 }

@@ -22,7 +22,7 @@
 #define WIRE_DEFAULT_PATH "/run/prcb/socket"
 #define WIRE_MAGIC        0x44425250u /* "PRBD" */
 #define WIRE_MAJOR        1           /* both ends must have the same */
-#define WIRE_MINOR        10          /* how far payloads have grown and types been added */
+#define WIRE_MINOR        11          /* how far payloads have grown and types been added */
 #define WIRE_MAX          1024        /* bytes of a message; a longer one ends the connection */
 #define WIRE_MAX_FDS      3
 #define WIRE_TOKEN        16
@@ -88,6 +88,9 @@ struct wire_hello_answer {
 #define WIRE_OPEN_OBJECTS 32u
 /* With edges: who held the kernel's locks. The head says whether. Since minor 9. */
 #define WIRE_OPEN_OWNERS 64u
+/* With edges: whose threads ran while others were ready. The head says whether; the session that is
+ * shared has them wherever it has edges. Since minor 11. */
+#define WIRE_OPEN_MEANWHILE 128u
 
 struct wire_open {
     uint32_t accounts; /* 0: the daemon's default */

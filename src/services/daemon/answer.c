@@ -194,8 +194,9 @@ static int do_open(const struct request *r, struct prcb_error *err)
     result = may_pass_maps(r, err);
     if (result)
         return result;
-    if (open.flags & ~(WIRE_OPEN_REGISTERS | WIRE_OPEN_EDGES | WIRE_OPEN_SHARED | WIRE_OPEN_TAILS |
-                       WIRE_OPEN_SWITCHES | WIRE_OPEN_OBJECTS | WIRE_OPEN_OWNERS) ||
+    if (open.flags &
+            ~(WIRE_OPEN_REGISTERS | WIRE_OPEN_EDGES | WIRE_OPEN_SHARED | WIRE_OPEN_TAILS |
+              WIRE_OPEN_SWITCHES | WIRE_OPEN_OBJECTS | WIRE_OPEN_OWNERS | WIRE_OPEN_MEANWHILE) ||
         (open.flags & WIRE_OPEN_SHARED && open.flags & ~(WIRE_OPEN_SHARED | WIRE_OPEN_EDGES)))
         return prcb_fail(err, -EINVAL, "open: flags 0x%x have unknown bits", open.flags);
     if (!conn->asked_at)

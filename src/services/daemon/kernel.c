@@ -219,6 +219,7 @@ static int configure(struct clients_bpf *skeleton, const struct kernel_types *ty
     bpf_program__set_autoload(skeleton->progs.prcb_move, reports.delays);
     skeleton->rodata->config.use_ktime = !clock.kernel_uses;
     skeleton->rodata->config.pid_ns = (__u32)st.st_ino;
+    bpf_map__set_max_entries(skeleton->maps.turn_map, (__u32)libbpf_num_possible_cpus());
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, reports.locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, reports.locks);
     if (!processors)
@@ -1070,6 +1071,7 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     first.block.head.features |= client->edges ? PRCB_FEATURE_EDGES : 0;
     if (client->owners && first.block.head.features & PRCB_FEATURE_LOCKS)
         first.block.head.features |= PRCB_FEATURE_OWNERS;
+    first.block.head.features |= client->meanwhile ? PRCB_FEATURE_MEANWHILE : 0;
     first.block.head.account_count = record->accounts;
     first.block.head.tail_processors = client->tails ? client->processors : 0;
     first.block.head.features |= client->tails ? PRCB_FEATURE_TAILS : 0;
@@ -1094,6 +1096,8 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     /* The programs look at this as soon as they know of the map. */
     k->bss->clients[number] = *client;
     k->bss->clients[number].epoch = record->epoch;
+    if (client->meanwhile && !k->bss->meanwhile_epoch)
+        k->bss->meanwhile_epoch = record->epoch;
     k->bss->clients[number].tails = client->tails ? after : 0;
     k->bss->clients[number].switches =
         client->switches ? after + record->extra - record->switches : 0;
@@ -1178,6 +1182,15 @@ void kernel_tell_client(struct kernel *k, uint32_t number)
     bpf_run_program(k->programs[RUN_END_CLIENT], &asked, sizeof(asked), NULL);
 }
 
+static bool anyone_asks_meanwhile(const struct kernel *k)
+{
+    bool ret = false;
+
+    for (uint32_t i = 1; i < PRCB_CLIENT_COUNT; i++)
+        ret |= k->bss->clients[i].meanwhile != 0;
+    return ret;
+}
+
 int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
                           const struct kernel_client_fds *maps, uint32_t count)
 {
@@ -1204,6 +1217,8 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
         if (maps[i].accounts < 0)
             k->bss->clients[numbers[i]] = (struct prcb_bpf_client){0};
     }
+    if (!anyone_asks_meanwhile(k))
+        k->bss->meanwhile_epoch = 0;
     if (ended)
         result = bpf_run_iterator(&wide, k->programs[RUN_SWEEP], 0, 0);
     if (result)

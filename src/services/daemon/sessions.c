@@ -157,6 +157,8 @@ static struct prcb_bpf_client client_of(const struct sessions *s, const struct p
                                     .edges = edges,
                                     .owners = edges && open->flags & WIRE_OPEN_OWNERS,
                                     .names = peer->names,
+                                    .meanwhile = edges && peer->names && peer->same_pid_ns &&
+                                                 open->flags & WIRE_OPEN_MEANWHILE,
                                     .processors = (__u16)processors,
                                     .tails = (open->flags & WIRE_OPEN_TAILS) != 0,
                                     .switches = (open->flags & WIRE_OPEN_SWITCHES) != 0,

@@ -112,7 +112,8 @@ static int make(struct sessions *s, const struct peer *peer, bool edges, uint64_
                                            .tails = s->config->tails != 0,
                                            /* Who may profile all may know all. */
                                            .names = 1,
-                                           .edges = edges};
+                                           .edges = edges,
+                                           .meanwhile = edges};
     struct kernel_client_fds fds;
     struct session *session;
     int result;
