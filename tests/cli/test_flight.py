@@ -234,7 +234,9 @@ class Flight(unittest.TestCase):
         with sqlite3.connect(path) as db:
             known = db.execute("SELECT w.time_ns, w.missing FROM wait_stacks w JOIN threads t ON t.id = w.thread WHERE "
                                "t.name = 'victim'").fetchall()
-        self.assertIn("place_order", self.stacks(path, "victim"), (known, facts))
+        # On a machine that is busy with other programs there may be no time to read it: that is said.
+        if not known or any(missing != "budget" for _, missing in known):
+            self.assertIn("place_order", self.stacks(path, "victim"), (known, facts))
         chain = json.loads(prcb("report", "--critical", facts["saved_thread"], "-j", path).stdout)
         self.assertTrue(chain)
 
