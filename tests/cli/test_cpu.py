@@ -183,7 +183,7 @@ class Recorded(Case):
         machine = self.machine()
         text = self.look(machine, lambda: self.work(machine), "cpu")
         heads = [line.split()[1:] for line in text.splitlines() if " CPU " in line]
-        self.assertEqual(heads[0], ["CPU", "%user", "%kernel", "%dpc", "%intr", "%steal", "%idle",
+        self.assertEqual(heads[0], ["CPU", "%user", "%kernel", "%soft", "%intr", "%steal", "%idle",
                                     "intr/s", "switch/s", "idle/s", "MHz"])
         self.assertEqual(heads[1], ["CPU", "%POLL", "POLL/s", "%C1", "C1/s", "%C6", "C6/s"])
 

@@ -533,13 +533,14 @@ class Room(Case):
 class Table(Case):
     @needs_bpf
     def test_words_and_legend(self):
-        result = run("--", "sleep", "0.3", env=dict(os.environ, COLUMNS="100"))
+        result = run("--nt", "--", "sleep", "0.3", env=dict(os.environ, COLUMNS="100"))
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout, "", "it is the command's")
         text = result.stderr
         self.assertRegex(text, r"(?m)^\d+ % of thread time \(([3-9]\d\dms|\d\.\d+s)\) was spent "
                                r"asleep \(nanosleep\)")
         self.assertRegex(text, r"(?m)^ +sleep +DelayExecution +asleep \(nanosleep\)$")
+        self.assertRegex(run("--", "sleep", "0.1").stderr, r"(?m)^ +sleep +asleep \(nanosleep\)$")
         self.assertRegex(text, r"(?m)^ *TID +THREAD +WALL +RUN +READY +sleep .*SWITCHES")
         self.assertRegex(text, r"(?m)^ *total ")
         self.assertFalse(re.search(r"(?m) $", text), "no line ends with a space")

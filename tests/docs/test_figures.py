@@ -56,7 +56,7 @@ def in_pcp(row, names):
     """Metrics of PCP: the whole family, or the mode that is the figure's."""
     found = re.findall(r'(?m)^R\(\w+, \d+, "[\w.]+", "(\w+)", (?:NULL|"(\w+|\*)"), (?:NULL|"(\w+)")',
                        read("src/services/pmda/rows.def"))
-    mode = row["name"].removesuffix("_ns")
+    mode = {"dpc_ns": "softirq"}.get(row["name"], row["name"].removesuffix("_ns"))
     return any(family in names and label != "*" and (label != "mode" or value == mode) for family, label, value in found)
 
 

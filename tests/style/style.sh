@@ -52,6 +52,17 @@ arrays_grow_in_one_place() {
         grep -vE '^src/(base/array.h|lib/figures/account_rows.c|reports/accounts/stat_idle.c|services/postgresql/store.c|tools/top/top_source.c|python/binding.h|nt/compat/porting.c):'
 }
 
+# NT's words for Linux' things are in what is NT's: its calls, layouts, dumps, --nt, names that machines
+# read (JSON, C, Python, SQL: dpc_ns, reason), and the tables that say which of them is which.
+words_of_linux() {
+    ! tracked 'src/reports/*' 'src/recording/exports/*' 'src/tools/*' 'src/analysis/metrics/*' 'src/services/*' \
+        'src/lib/figures/*' 'docs/*.md' 'docs/hacking/*' 'man/prcb*.scd' 'examples/prometheus/*' 'examples/grafana/prcb.json' \
+        README.md |
+        grep -vE '^(src/tools/cli/cmd_dump.c|docs/(dumps|wine|porting|layout-sources|figures|glossary|principles|processor-power-state|ds-areas).md|man/prcb[-_](dump|layout|power|wine)|src/reports/power/|docs/hacking/2[2-7])' |
+        xargs grep -nE '\bDPCs?\b|%dpc|"dpcs?"|WAIT REASON|wait_reason_name|Wr(AlertByThreadId|Queue|Preempted)|DelayExecution' |
+        grep -vE '/(stat_table|stat_json|report_json|report_csv|switch_rows|families|pmda)\.c:|families.def:.*what NT calls|families.def:.*class 8|prcb-(cpu|report).1.scd:.*(SYSTEM_|KernelTime|InterruptTime|Ready Thread In DPC|"dpcs")|processor_figures.def:.*PART\(dpc_ns|processors.md:.*(NT.s members|includes idle)|windows_|prcb_wait_reason_name\*|prcb_sample.3|libprcb.3|fleet.md:'
+}
+
 version=$(clang-format --version 2>/dev/null | grep -oE 'version [0-9]+' | head -n 1)
 if [[ $version == "version 14" ]]; then
     check "clang-format" formatted
@@ -67,4 +78,5 @@ check "every file names its licence" licence_named
 check "no blanks at line ends" no_trailing_blanks
 check "lines of documents have at most 100 columns" tests/style/columns.py
 check "arrays grow, and are sorted, by base/array.h" arrays_grow_in_one_place
+check "Linux' views have Linux' words" words_of_linux
 exit "$failed"

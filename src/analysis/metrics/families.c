@@ -237,14 +237,15 @@ static void emit_mode(const struct metrics *m, const struct metrics_family *fami
                       void *ctx, uint32_t at, const struct mode *mode)
 {
     bool each = family->what & EACH;
-    const char *end = strstr(mode->name, "_ns");
+    const char *is = strcmp(mode->name, "dpc_ns") ? mode->name : "softirq";
+    const char *end = strstr(is, "_ns");
     struct metrics_sample sample = {0};
     char cpu[CPU_BYTES], name[32];
     uint64_t ns;
 
     if (each)
         put_cpu(m, &sample, m->processors[at].number, family->what & WINDOWS_MODES, cpu);
-    snprintf(name, sizeof(name), "%.*s", end ? (int)(end - mode->name) : -1, mode->name);
+    snprintf(name, sizeof(name), "%.*s", end ? (int)(end - is) : -1, is);
     put(&sample, each, "mode", name);
     if (mode_ns(mode, &m->processors[at], each ? 1 : m->processor_count, &ns))
         emit_ns(fn, ctx, &sample, ns);

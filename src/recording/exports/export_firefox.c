@@ -234,14 +234,9 @@ static void put_category(const struct firefox *f, const struct page_stretch *s)
 static void put_payload(const struct firefox *f, const struct page_stretch *s)
 {
     const struct page_state *state = &f->data->states[s->state];
-    const char *reason = state->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)state->reason);
 
     fputs("{\"type\":\"off\",\"why\":", f->out);
     page_put_text(f->out, *state->cause ? state->cause : "not known");
-    if (reason) {
-        fputs(",\"reason\":", f->out);
-        page_put_text(f->out, reason);
-    }
     if (s->place >> 1)
         fprintf(f->out, ",\"cause\":{\"stack\":%" PRIu32 "}", f->nodes.number[s->place >> 1] - 1);
     fputc('}', f->out);
@@ -335,8 +330,7 @@ static void put_meta(const struct firefox *f)
           "\"markerSchema\":[{\"name\":\"off\",\"display\":[\"marker-chart\",\"marker-table\"],"
           "\"tooltipLabel\":\"{marker.name}\",\"tableLabel\":\"{marker.name}\","
           "\"chartLabel\":\"{marker.name}\",\"data\":["
-          "{\"key\":\"why\",\"label\":\"Cause\",\"format\":\"string\"},"
-          "{\"key\":\"reason\",\"label\":\"NT wait reason\",\"format\":\"string\"}]}]},\n"
+          "{\"key\":\"why\",\"label\":\"Cause\",\"format\":\"string\"}]}]},\n"
           "\"libs\":[],\"pages\":[],\"threads\":[",
           f->out);
     free(text);

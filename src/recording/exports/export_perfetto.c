@@ -380,14 +380,14 @@ static uint64_t put_arrow(struct tracing *t, const struct stretch *stretch, char
 
 static int put_stretch(const struct stretch *stretch, void *ctx)
 {
-    static char reason_name[] = "reason", by_name[] = "woken by", in_name[] = "in",
-                ready[] = "ready", wait[] = "wait", wakes[] = "wakes", waiting[] = "waiting",
-                trace_name[] = "trace_id", span_name[] = "span_id";
+    static char by_name[] = "woken by", in_name[] = "in", ready[] = "ready", wait[] = "wait",
+                wakes[] = "wakes", waiting[] = "waiting", trace_name[] = "trace_id",
+                span_name[] = "span_id";
     struct tracing *t = ctx;
     const struct recording *r = t->recording;
     Perfetto__Protos__TrackEvent event = PERFETTO__PROTOS__TRACK_EVENT__INIT;
     Perfetto__Protos__TrackEvent end = PERFETTO__PROTOS__TRACK_EVENT__INIT;
-    Perfetto__Protos__DebugAnnotation annotations[5], *places[5];
+    Perfetto__Protos__DebugAnnotation annotations[4], *places[4];
     const struct recorded_wait *where;
     char waker[64], *clean = NULL, *category = wait, *word = NULL, *cause;
     char *trace = NULL, *span = NULL;
@@ -417,11 +417,8 @@ static int put_stretch(const struct stretch *stretch, void *ctx)
         annotate(&event, &annotations[1], in_name, word);
         trace = text_utf8(where ? where->trace_id : "");
         span = text_utf8(where ? where->span_id : "");
-        annotate(&event, &annotations[3], trace_name, trace);
-        annotate(&event, &annotations[4], span_name, span);
-        if (stretch->reason >= 0)
-            annotate(&event, &annotations[2], reason_name,
-                     prcb_wait_reason_name((uint32_t)stretch->reason));
+        annotate(&event, &annotations[2], trace_name, trace);
+        annotate(&event, &annotations[3], span_name, span);
     }
     put_event(t, stretch->start_ns, stretch->thread, &event, SLICE_BEGIN);
     put_event(t, stretch->end_ns, stretch->thread, &end, SLICE_END);

@@ -46,6 +46,7 @@ struct stat_report {
     struct stat_profiled profiled;
     enum stat_rows rows;
     bool by_whom, interrupted; /* what was asked for beside */
+    bool nt;                   /* NT's names for causes, too */
     bool owners;               /* with by_whom: who held the kernel's locks */
     const char *separator;     /* of values */
     uint64_t interval_ns;      /* 0: one report, at the end */

@@ -582,9 +582,9 @@ static void write_legend(FILE *out, const struct stat_table *table)
         if (!info || !cause_shown(table, cause))
             continue;
         fprintf(out, "%s  %-10s  ", any ? "" : "\n", info->name);
-        if (columns >= LINE_WIDE)
+        if (table->report->nt)
             fprintf(out, "%-17s  ", prcb_wait_reason_name(info->reason));
-        format_lines(out, info->words, columns >= LINE_WIDE ? indent + 19 : indent, columns);
+        format_lines(out, info->words, table->report->nt ? indent + 19 : indent, columns);
         any = true;
     }
 }

@@ -288,19 +288,15 @@ static void print_waits(const struct report *report, const struct report_style *
         fputs("\nno switches were recorded: waits are not known\n", out);
         return;
     }
-    fprintf(out, "\n%10s %10s  %-8s %-12s %s\n", "OFF CPU", "TIMES", "STATE", "CAUSE",
-            "WAIT REASON");
+    fprintf(out, "\n%10s %10s  %-8s CAUSE\n", "OFF CPU", "TIMES", "STATE");
     for (size_t i = 0; i < count; i++) {
         const struct report_wait *row = &report->waits[i];
-        const char *reason = row->reason < 0 ? NULL : prcb_wait_reason_name((uint32_t)row->reason);
-        size_t width = *row->cause ? strlen(row->cause) : 1;
         char time[CELL];
 
         fprintf(out, "%10s %10" PRIu64 "  %-8s ", time_text(row->ns, time), row->count,
                 row->ready ? "ready" : "waiting");
         print_name(out, *row->cause ? row->cause : "-");
-        fprintf(out, "%*s %s\n", width < CAUSE_WIDTH ? (int)(CAUSE_WIDTH - width) : 0, "",
-                reason ? reason : "-");
+        fputc('\n', out);
     }
     print_rest(report->wait_count, count, out);
 }
@@ -473,10 +469,11 @@ static void print_stacks(const struct report *report, const struct report_style 
 /* Writes "user_ns" as "USER". */
 static const char *part_heading(const struct figure *figure, char *ret)
 {
+    const char *name = strcmp(figure->name, "dpc_ns") ? figure->name : "softirq";
     size_t i;
 
-    for (i = 0; i + 1 < CELL && figure->name[i] && figure->name[i] != '_'; i++)
-        ret[i] = (char)toupper((unsigned char)figure->name[i]);
+    for (i = 0; i + 1 < CELL && name[i] && name[i] != '_'; i++)
+        ret[i] = (char)toupper((unsigned char)name[i]);
     ret[i] = '\0';
     return ret;
 }

@@ -350,6 +350,7 @@ static struct stat_report describe(const struct run *run, const struct made *mad
                      .command = options->command},
         .rows = options->rows,
         .by_whom = options->by_whom,
+        .nt = options->nt,
         .owners = options->owners,
         .interrupted = options->interrupted,
         .separator = options->form.separator,

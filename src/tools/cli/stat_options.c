@@ -62,6 +62,7 @@ const struct cli_option stat_option_rows[] = {
      AT(owners)},
     {0, "tails", NULL, "tell how long each wait and each ready time took: median, p99, longest",
      AT(tails)},
+    {0, "nt", NULL, "NT's name for the reason of each cause, in the table's legend", AT(nt)},
     {0, "interrupted", NULL, "tell what interrupts took of the run time", AT(interrupted)},
     {0, "per-thread", NULL, "a row for each thread (the default)", AT(per_thread)},
     {0, "per-process", NULL, "a row for each process: its threads summed", AT(per_process)},

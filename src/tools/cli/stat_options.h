@@ -37,7 +37,7 @@ struct stat_options {
     enum stat_rows rows;
     enum prcb_tier tier;
     uint64_t max_threads;
-    bool interrupted, by_whom, owners, tails;
+    bool interrupted, by_whom, owners, tails, nt;
     bool verbose;
 };
 

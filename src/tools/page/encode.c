@@ -379,9 +379,6 @@ static json_object *states(struct encoding *e)
         json_doc_put_text(&e->doc, row, "cause", *state->cause ? state->cause : NULL);
         json_doc_put_text(&e->doc, row, "words", info ? info->words : NULL);
         json_doc_put_text(&e->doc, row, "colour", cause_traits(cause)->colour);
-        json_doc_put_text(&e->doc, row, "reason",
-                          state->reason < 0 ? NULL
-                                            : prcb_wait_reason_name((uint32_t)state->reason));
         json_doc_append(&e->doc, array, row);
     }
     return array;

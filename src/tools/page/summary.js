@@ -25,8 +25,6 @@ function causeTable(model, totals, memory) {
             countColumn("Count", row => row.count),
             ...(model.ends ? [] : [extra(timeColumn("Mean", row => row.ns / row.count))]),
             ...(model.ends ? [] : [extra(timeColumn("Longest", row => row.longest))]),
-            {title: "NT wait reason", extra: true, value: row => model.states[row.state].reason || "",
-             show: row => model.states[row.state].reason || "-"},
         ],
     });
 }
@@ -211,7 +209,7 @@ function processorTable(model) {
         columns: [
             model.ends ? {title: "Processors", value: row => row.cpu} : countColumn("Processor", row => row.cpu),
             ...(model.has_switches && !model.ends ? [timeColumn("Recorded threads", row => row.run_ns)] : []),
-            ...shown.map(part => timeColumn(sentence(part.replace("_ns", "")), row => row[part] || 0)),
+            ...shown.map(part => timeColumn(part === "dpc_ns" ? "Softirq" : sentence(part.replace("_ns", "")), row => row[part] || 0)),
             ...(model.ends ? [] : [countColumn("Samples", row => row.samples)]),
         ],
     });

@@ -262,7 +262,6 @@ static void put_states(struct frames *f)
     fputs(",\"states\":[{\"kind\":\"?\"},{\"kind\":\"r\"},{\"kind\":\"q\"}", f->out);
     for (uint32_t cause = 0; cause < PRCB_CAUSE_MAX; cause++) {
         const struct prcb_cause_info *info = cause ? prcb_cause_info(cause) : NULL;
-        const char *reason = info ? prcb_wait_reason_name(info->reason) : NULL;
 
         fputs(",{\"kind\":\"w\"", f->out);
         put_member(f, "colour", cause_traits(cause)->colour);
@@ -271,8 +270,6 @@ static void put_states(struct frames *f)
             put_member(f, "cause", info->name);
             put_member(f, "words", info->words);
         }
-        if (reason)
-            put_member(f, "reason", reason);
         fputc('}', f->out);
     }
     fputc(']', f->out);
