@@ -120,7 +120,9 @@ class Faulty(House):
         wanted = {}
         if self.made("faulty.go", "go", "build", "-o", "faulty-go"):
             wanted[self.launch("./faulty-go")[0]] = \
-                r"(1\d|20) of 21 goroutines .*wait for a lock \(\S+\) in main\.lookUp\(\) \(faulty\.go:20\), called by main\.serve\(\)"
+                r"(1\d|20) of 21 goroutines .*wait for a lock \(\S+\) in main\.lookUp\(\) \(faulty\.go:\d+\), called by main\.serve\(\)"
+            wanted[self.launch("./faulty-go", "network")[0]] = \
+                r"\d of 21 goroutines .*wait for a lock \(\S+\) in main\.price\(\) \(faulty\.go:\d+\).*1 is in \S.* in main\.fetchRate\(\)"
         if shutil.which("java") and self.made("Faulty.java", "javac", "-d", "."):
             wanted[self.launch("java", "-Xint", "-cp", ".", "Faulty")[0]] = \
                 r"20 threads \(request-\*\) park" + (r" in Faulty\.borrowConnection\(\) \(Faulty\.java:10\), called by Faulty\.serve\(\)"

@@ -10,7 +10,9 @@
 #include "text.h"
 #include "why_report.h"
 
-#define NAME_MOST 80 /* columns of a name */
+#define NAME_MOST    80 /* columns of a name */
+#define LOCKED_LEAST 4  /* goroutines that wait for one lock are told of, and more than */
+#define LOCKED_PART  20 /* one in so many */
 
 static const struct prcb_frame *find_place(const struct prcb_task_group *group,
                                            struct task_place *ret)
@@ -120,7 +122,9 @@ const struct task_place *task_places_crowd(const struct prcb_tasks *tasks,
     uint64_t all = tasks->total - tasks->own;
 
     for (size_t i = 0; i < count; i++) {
-        if (places[i].own && places[i].locked && places[i].count > 1 && places[i].count >= all / 2)
+        if (places[i].own && places[i].locked && places[i].count > 1 &&
+            (places[i].count >= all / 2 ||
+             (places[i].count >= LOCKED_LEAST && places[i].count >= all / LOCKED_PART)))
             return &places[i];
     }
     return count && places[0].own && places[0].count > 1 && places[0].count >= all - all / 4

@@ -235,19 +235,39 @@ static uint64_t scores(const struct making *m)
     return m->sure_ns + m->either_ns / VERDICT_EITHER_PART;
 }
 
-/* What tells most about who holds what others wait for: what is not kept waiting by the others. */
-static const struct task_place *other_place(const struct task_place *places, size_t count,
-                                            const struct task_place *crowd)
+/* Whether the function in which the crowd takes the lock is among a place's callers. */
+static bool is_within(const struct task_place *place, const struct task_place *crowd)
+{
+    for (uint32_t i = 0; crowd->at && i < place->stack.frame_count; i++) {
+        if (!strcmp(place->stack.frames[i].function, crowd->at->function))
+            return true;
+    }
+    return false;
+}
+
+static const struct task_place *find_other(const struct task_place *places, size_t count,
+                                           const struct task_place *crowd, bool within)
 {
     static const char *const states[] = {"running", "runnable", "IO wait", "sleep", "syscall"};
 
     for (size_t n = 0; n < sizeof(states) / sizeof(*states); n++) {
         for (size_t i = 0; i < count; i++) {
-            if (&places[i] != crowd && places[i].own && !strcmp(places[i].state, states[n]))
+            if (&places[i] != crowd && places[i].own && !strcmp(places[i].state, states[n]) &&
+                (!within || is_within(&places[i], crowd)))
                 return &places[i];
         }
     }
     return NULL;
+}
+
+/* What tells most about who holds what others wait for: who has come through the function that they
+ * wait in, or else what is not kept waiting by the others. */
+static const struct task_place *other_place(const struct task_place *places, size_t count,
+                                            const struct task_place *crowd)
+{
+    const struct task_place *within = find_other(places, count, crowd, true);
+
+    return within ? within : find_other(places, count, crowd, false);
 }
 
 static void say_tasks(struct making *m, const char *rule, const struct why_process *process)
