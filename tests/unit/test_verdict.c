@@ -371,6 +371,28 @@ static void test_idle_and_running(void **state)
                   "(14) (it sleeps in pipe_read) in compile().\n");
 }
 
+/* An event loop with an answer to come is not idle. */
+static void test_unanswered(void **state)
+{
+    struct unanswered u = {
+        .rows = {{.remote = "10.0.0.2:80", .connections = 1, .looks = 9, .longest_ms = 187},
+                 {.remote = "10.0.0.3:80", .connections = 2, .looks = 1}},
+        .count = 2,
+        .looks = 10};
+    struct world w;
+
+    begin(&w);
+    add(&w, 0, part(PRCB_CAUSE_EPOLL, "event loop", PRCB_STACK_IDLE, "serve", 990));
+    w.processes[0].run_ns = 10 * MS;
+    w.processes[0].wall_ns = 1000 * MS;
+    w.figures.unanswered = &u;
+    assert_string_equal(said(&w), "It waits for others: at 9 of 10 looks a connection to "
+                                  "10.0.0.2:80 had sent something and got no answer yet, for up "
+                                  "to 187ms; it ran for 1.0 % of its time.\n");
+    u.rows[0].looks = 2;
+    assert_non_null(strstr(said(&w), "Nothing holds it up"));
+}
+
 static uint64_t folded(uint64_t pid, void *ctx)
 {
     return pid == 14 ? 101 : pid;
@@ -481,6 +503,7 @@ int main(void)
         cmocka_unit_test(test_other_ends),
         cmocka_unit_test(test_ready_behind),
         cmocka_unit_test(test_idle_and_running),
+        cmocka_unit_test(test_unanswered),
         cmocka_unit_test(test_children),
         cmocka_unit_test(test_workers),
         cmocka_unit_test(test_places),

@@ -312,12 +312,51 @@ static void tasks(struct making *m, const char *rule)
     }
 }
 
+/* Whether it hardly runs, or waits for something that is known to hold it up. */
+static bool does_nothing(const struct making *m)
+{
+    return m->wall_ns && !m->verdict->count && m->run_ns + scores(m) < m->wall_ns / 10;
+}
+
+/* The other end that was found most often to owe an answer; NULL: none was at a quarter of looks.
+ */
+static const struct unanswered_row *owing(const struct unanswered *u)
+{
+    const struct unanswered_row *most = NULL;
+
+    for (size_t i = 0; u && i < u->count; i++) {
+        if (u->rows[i].looks * 4 >= u->looks && (!most || u->rows[i].looks > most->looks))
+            most = &u->rows[i];
+    }
+    return most;
+}
+
+/* Who waits for an answer is not idle, though its wait looks so. */
+static void unanswered(struct making *m, const char *rule)
+{
+    const struct unanswered_row *row = owing(m->f->unanswered);
+    struct sentence s;
+
+    if (!row || !does_nothing(m) || !begin(m, &s))
+        return;
+    fprintf(s.out, "It waits for others: at %u of %u looks ", row->looks, m->f->unanswered->looks);
+    if (row->connections == 1)
+        fputs("a connection", s.out);
+    else
+        fprintf(s.out, "up to %u connections", row->connections);
+    fprintf(s.out, " to %s had sent something and got no answer yet, for up to ", row->remote);
+    verdict_put_time(s.out, row->longest_ms * UINT64_C(1000000));
+    fputs("; it ran for ", s.out);
+    verdict_put_share(s.out, m->run_ns, m->wall_ns);
+    fputs(" of its time.", s.out);
+    end(m, &s, rule, 0, 0);
+}
+
 static void idle(struct making *m, const char *rule)
 {
     struct sentence s;
 
-    if (!m->wall_ns || m->verdict->count || scores(m) >= m->wall_ns / 50 ||
-        m->run_ns + scores(m) >= m->wall_ns / 10 || !begin(m, &s))
+    if (!does_nothing(m) || scores(m) >= m->wall_ns / 50 || !begin(m, &s))
         return;
     if (m->idle_ns >= m->either_ns) {
         fputs("Nothing holds it up: it waited for work for ", s.out);
@@ -486,7 +525,7 @@ static bool is_for_child(const struct making *m, const struct why_part *part)
  * wait who holds it, that it is for a child, or that it is the same wait. */
 static bool says_path(const struct making *m, const struct why_path *path)
 {
-    static const char *const says[] = {"deadlock", "held", "idle"};
+    static const char *const says[] = {"deadlock", "held", "unanswered", "idle"};
 
     for (size_t i = 0; i < sizeof(says) / sizeof(*says) && m->verdict->count; i++) {
         if (!strcmp(m->verdict->lines[0].rule, says[i]))
@@ -560,9 +599,12 @@ static const struct {
     const char *name;
     rule_fn fn;
 } rules[] = {
-    {"deadlock", deadlock}, {"held", held},   {"throttled", throttled}, {"memory", memory},
-    {"swap", swap},         {"steal", steal}, {"tasks", tasks},         {"idle", idle},
-    {"running", running},   {"path", path},   {"wait", waits},
+    {"deadlock", deadlock},   {"held", held},
+    {"throttled", throttled}, {"memory", memory},
+    {"swap", swap},           {"steal", steal},
+    {"tasks", tasks},         {"unanswered", unanswered},
+    {"idle", idle},           {"running", running},
+    {"path", path},           {"wait", waits},
 };
 
 int verdict_make(const struct verdict_figures *figures, struct verdict *ret)

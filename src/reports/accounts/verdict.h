@@ -13,6 +13,7 @@
 #include "around.h"
 #include "held_words.h"
 #include "objects.h"
+#include "unanswered.h"
 #include "whom.h"
 #include "why.h"
 
@@ -24,9 +25,10 @@ struct verdict_figures {
     void *folded_ctx;
     const struct object *(*object)(const void *ctx, uint32_t number); /* objects_at */
     const void *ctx;
-    const struct whom *whom;         /* NULL: not known */
-    const struct around *around;     /* NULL: not known */
-    const struct held_threads *held; /* NULL: nothing is stopped or frozen */
+    const struct whom *whom;             /* NULL: not known */
+    const struct around *around;         /* NULL: not known */
+    const struct unanswered *unanswered; /* NULL: not looked for */
+    const struct held_threads *held;     /* NULL: nothing is stopped or frozen */
     const char *quota; /* words of held_quota_write; NULL: none is known to hold anybody back */
 };
 

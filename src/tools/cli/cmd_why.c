@@ -58,6 +58,7 @@ struct run {
     struct stat_wait wait;
     struct output output;
     uint64_t start, end, now;
+    struct unanswered unanswered;
     struct around around; /* as it was first, of the groups that the target is in */
     pid_t around_pid;
     uint64_t around_ns; /* when it was looked at last; 0: not yet */
@@ -335,6 +336,19 @@ static void look_around(struct run *run)
     run->around_ns = run->now;
 }
 
+#define UNANSWERED_PROCESSES 8
+
+static void look_for_answers(struct run *run)
+{
+    const struct stat_options *targets = &run->options->targets;
+    pid_t one = run->wait.child;
+
+    if (run->objects && targets->pids.count && targets->pids.count <= UNANSWERED_PROCESSES)
+        unanswered_look(&run->unanswered, targets->pids.ids, targets->pids.count);
+    else if (run->objects && one)
+        unanswered_look(&run->unanswered, &one, 1);
+}
+
 static void measure(struct run *run)
 {
     bool ended = false, nothing = false;
@@ -346,6 +360,7 @@ static void measure(struct run *run)
 
         do_look(run, false, &nothing);
         look_around(run);
+        look_for_answers(run);
         next = looks_next(run->looks);
         events = stat_wait_until(&run->wait, next < run->end ? next : run->end);
         ended = nothing || events & (STAT_WAIT_CHILD | STAT_WAIT_SIGNAL);
@@ -387,6 +402,7 @@ static int make_verdict(const struct run *run, const struct why_report *report, 
                                             .object = object_at,
                                             .ctx = run->objects,
                                             .whom = run->whom,
+                                            .unanswered = alone ? NULL : &run->unanswered,
                                             .around = one ? NULL : &run->around,
                                             .held = &held,
                                             .quota = quota};

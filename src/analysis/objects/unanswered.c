@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unanswered.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "array.h"
+#include "descriptors.h"
+
+#define LEAST_NS     UINT64_C(50000000) /* between two looks */
+#define COST_TIMES   100
+#define FILES_MOST   4096 /* descriptors of a process that are looked at */
+#define ENDS_MOST    4096
+#define ANSWER_BYTES 65536
+
+enum { ESTABLISHED = 1, LISTEN = 10 };
+
+static uint64_t now_by(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+
+    return (*a > *b) - (*a < *b);
+}
+
+static bool in_own_netns(pid_t pid)
+{
+    struct stat own, other;
+    char path[40];
+
+    snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
+    return !stat("/proc/self/ns/net", &own) && !stat(path, &other) && own.st_ino == other.st_ino;
+}
+
+/* What a descriptor is called the kernel says; no file system is asked. */
+static void add_sockets(pid_t pid, uint64_t **inodes, size_t *count)
+{
+    char path[40], link[64];
+    struct dirent *entry;
+    unsigned left = FILES_MOST;
+    DIR *dir;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    dir = in_own_netns(pid) ? opendir(path) : NULL;
+    while (dir && left-- && (entry = readdir(dir))) {
+        ssize_t length = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
+        uint64_t inode;
+
+        link[length > 0 ? length : 0] = '\0';
+        if (descriptor_number(link, "socket", &inode) && array_append(*inodes, *count, inode))
+            break;
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* Finds the times of a connection among the attributes of its message. */
+static bool read_times(const char *at, size_t left, struct tcp_info *ret)
+{
+    while (left >= sizeof(struct nlattr)) {
+        struct nlattr head;
+        size_t step;
+
+        memcpy(&head, at, sizeof(head));
+        if (head.nla_len < sizeof(head) || head.nla_len > left)
+            return false;
+        if (head.nla_type == INET_DIAG_INFO &&
+            head.nla_len >= sizeof(head) + offsetof(struct tcp_info, tcpi_pmtu)) {
+            size_t size = head.nla_len - sizeof(head);
+
+            memset(ret, 0, sizeof(*ret));
+            memcpy(ret, at + sizeof(head), size < sizeof(*ret) ? size : sizeof(*ret));
+            return true;
+        }
+        step = (head.nla_len + 3u) & ~3u;
+        if (step > left)
+            return false;
+        at += step;
+        left -= step;
+    }
+    return false;
+}
+
+static bool has_inode(const uint64_t *inodes, size_t count, uint64_t inode)
+{
+    return array_search(&inode, inodes, count, by_number) != NULL;
+}
+
+static int add_end(struct unanswered_found *found, const struct inet_diag_msg *about,
+                   uint32_t sent_ms)
+{
+    struct unanswered_end end = {.local_port = ntohs(about->id.idiag_sport), .sent_ms = sent_ms};
+    bool is_6 = about->idiag_family == AF_INET6;
+    char address[INET6_ADDRSTRLEN];
+
+    if (found->count == ENDS_MOST ||
+        !inet_ntop(about->idiag_family, about->id.idiag_dst, address, sizeof(address)))
+        return 0;
+    snprintf(end.remote, sizeof(end.remote), is_6 ? "[%s]:%u" : "%s:%u", address,
+             (unsigned)ntohs(about->id.idiag_dport));
+    return array_append(found->ends, found->count, end);
+}
+
+/* A connection that was just made has the same times for both. */
+static bool owes(const struct tcp_info *info)
+{
+    return info->tcpi_last_data_sent < info->tcpi_last_data_recv ||
+           (info->tcpi_data_segs_out && !info->tcpi_data_segs_in);
+}
+
+static int take(struct unanswered_found *found, const uint64_t *inodes, size_t inode_count,
+                const char *body, size_t length)
+{
+    struct inet_diag_msg about;
+    struct tcp_info times;
+
+    if (length < sizeof(about))
+        return 0;
+    memcpy(&about, body, sizeof(about));
+    if (about.idiag_state == LISTEN) {
+        uint16_t port = ntohs(about.id.idiag_sport);
+
+        found->listens[port / 8] |= (uint8_t)(1u << port % 8);
+        return 0;
+    }
+    if (about.idiag_state != ESTABLISHED || !has_inode(inodes, inode_count, about.idiag_inode) ||
+        !read_times(body + sizeof(about), length - sizeof(about), &times) || !owes(&times))
+        return 0;
+    return add_end(found, &about, times.tcpi_last_data_sent);
+}
+
+int unanswered_parse(struct unanswered_found *found, const uint64_t *inodes, size_t inode_count,
+                     const void *answer, size_t length)
+{
+    const char *at = answer;
+
+    while (length >= sizeof(struct nlmsghdr)) {
+        struct nlmsghdr head;
+        size_t step;
+        int result;
+
+        memcpy(&head, at, sizeof(head));
+        if (head.nlmsg_len < sizeof(head) || head.nlmsg_len > length ||
+            head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
+            return -ENODATA;
+        result = take(found, inodes, inode_count, at + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN);
+        if (result)
+            return result;
+        step = NLMSG_ALIGN(head.nlmsg_len);
+        if (step >= length)
+            return 0;
+        at += step;
+        length -= step;
+    }
+    return 0;
+}
+
+/* Asks for all of a family. */
+static void list(struct unanswered_found *found, const uint64_t *inodes, size_t inode_count,
+                 uint8_t family)
+{
+    const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+    struct {
+        struct nlmsghdr head;
+        struct inet_diag_req_v2 ask;
+    } request = {
+        .head = {.nlmsg_len = sizeof(request),
+                 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+        .ask = {.sdiag_family = family,
+                .sdiag_protocol = IPPROTO_TCP,
+                .idiag_ext = 1 << (INET_DIAG_INFO - 1),
+                .idiag_states = 1u << ESTABLISHED | 1u << LISTEN},
+    };
+    int diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    char *answer = malloc(ANSWER_BYTES);
+    ssize_t got;
+
+    /* Connected, it takes messages from the kernel alone, which has written them when it is asked
+     * for them. */
+    if (diag >= 0 && answer && !connect(diag, (const void *)&kernel, sizeof(kernel)) &&
+        send(diag, &request, sizeof(request), MSG_DONTWAIT) == sizeof(request)) {
+        do
+            got = recv(diag, answer, ANSWER_BYTES, MSG_DONTWAIT);
+        while (got > 0 && !unanswered_parse(found, inodes, inode_count, answer, (size_t)got));
+    }
+    free(answer);
+    if (diag >= 0)
+        close(diag);
+}
+
+static struct unanswered_row *row_of(struct unanswered *u, const char *remote)
+{
+    for (size_t i = 0; i < u->count; i++) {
+        if (!strcmp(u->rows[i].remote, remote))
+            return &u->rows[i];
+    }
+    if (u->count == UNANSWERED_MOST)
+        return NULL;
+    u->rows[u->count] = (struct unanswered_row){.connections = 0};
+    snprintf(u->rows[u->count].remote, sizeof(u->rows[u->count].remote), "%s", remote);
+    return &u->rows[u->count++];
+}
+
+static void add_look(struct unanswered *u, const struct unanswered_found *found)
+{
+    u->looks++;
+    for (size_t i = 0; i < found->count; i++) {
+        const struct unanswered_end *end = &found->ends[i];
+        struct unanswered_row *row;
+
+        if (found->listens[end->local_port / 8] & 1u << end->local_port % 8)
+            continue;
+        row = row_of(u, end->remote);
+        if (!row)
+            continue;
+        if (row->last_look != u->looks) {
+            row->last_look = u->looks;
+            row->looks++;
+            row->now = 0;
+        }
+        row->now++;
+        row->connections = row->now > row->connections ? row->now : row->connections;
+        row->longest_ms = end->sent_ms > row->longest_ms ? end->sent_ms : row->longest_ms;
+    }
+}
+
+void unanswered_look(struct unanswered *u, const pid_t *pids, size_t count)
+{
+    uint64_t now = now_by(CLOCK_MONOTONIC), began = now_by(CLOCK_THREAD_CPUTIME_ID), cost;
+    struct unanswered_found *found;
+    uint64_t *inodes = NULL;
+    size_t inode_count = 0;
+
+    if (now < u->again_ns)
+        return;
+    found = calloc(1, sizeof(*found));
+    for (size_t i = 0; i < count && found; i++)
+        add_sockets(pids[i], &inodes, &inode_count);
+    if (inode_count) {
+        array_sort(inodes, inode_count, by_number);
+        list(found, inodes, inode_count, AF_INET);
+        list(found, inodes, inode_count, AF_INET6);
+    }
+    if (found) {
+        add_look(u, found);
+        free(found->ends);
+    }
+    free(found);
+    free(inodes);
+    cost = COST_TIMES * (now_by(CLOCK_THREAD_CPUTIME_ID) - began);
+    u->again_ns = now + (cost > LEAST_NS ? cost : LEAST_NS);
+}
