@@ -29,8 +29,8 @@ static inline bool fetch(void *ctx, uint64_t address, unsigned char *to)
 }
 
 /* Reads a thread of a process that has this memory: what is read ends, and its texts do. */
-static inline void read_made(const struct runtime *runtime, struct runtime_process *process,
-                             struct input input)
+static inline void read_thread(const struct runtime *runtime, struct runtime_process *process,
+                               const struct runtime_thread *thread, struct input input)
 {
     static struct runtime_answer answer;
     uint64_t addresses[8] = {0}; /* one that is on the stack is one less than a word there */
@@ -42,7 +42,7 @@ static inline void read_made(const struct runtime *runtime, struct runtime_proce
     memory_begin(&memory);
     process->memory = &memory;
     memcpy(addresses, input.data, input.size < sizeof(addresses) ? input.size : sizeof(addresses));
-    runtime_read(runtime, process, &(struct runtime_thread){1, 0x20000}, addresses, 8, &answer);
+    runtime_read(runtime, process, thread, addresses, 8, &answer);
     assert(answer.count <= RUNTIME_FRAMES && answer.text_used <= RUNTIME_TEXT);
     for (uint32_t i = 0; i < answer.count; i++) {
         const struct runtime_frame *frame = &answer.frames[i];
@@ -51,6 +51,21 @@ static inline void read_made(const struct runtime *runtime, struct runtime_proce
         assert(frame->file + strlen(answer.text + frame->file) < answer.text_used);
     }
     memory_deinit(&memory);
+}
+
+static inline void read_made(const struct runtime *runtime, struct runtime_process *process,
+                             struct input input)
+{
+    struct runtime_node nodes[4] = {0};
+    struct runtime_thread thread = {1, 0x20000};
+
+    read_thread(runtime, process, &thread, input);
+    if (!runtime->read_nodes)
+        return;
+    memcpy(nodes, input.data, input.size < sizeof(nodes) ? input.size : sizeof(nodes));
+    thread.nodes = nodes;
+    thread.node_count = sizeof(nodes) / sizeof(*nodes);
+    read_thread(runtime, process, &thread, input);
 }
 
 #endif

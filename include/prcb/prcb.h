@@ -389,6 +389,10 @@ PRCB_API int prcb_walk_active(struct prcb *p, uint64_t since_ns, prcb_walk_fn fn
 /* A wait that was chosen at random, among those of its thread and cause one in so many, as it began
  * (a copy of the stack) or as it ended (how long it was). Over all that were chosen, the sum of
  * ns * one_in is about the time of all waits. */
+struct prcb_node {
+    uint64_t words[2]; /* as struct prcb_chain has them */
+    uint64_t byte;
+};
 struct prcb_chosen {
     size_t size;  /* sizeof(struct prcb_chosen) */
     uint64_t key; /* with switches: the wait, as of struct prcb_account */
@@ -411,6 +415,11 @@ struct prcb_chosen {
     char name[64];    /* the last part of its path, or as much of that as has room; "": none */
     uint32_t words;   /* of a futex: how many words could be read there as the wait began, */
     uint32_t word[3]; /* and these */
+    /* With prcb_chosen_chain, and ended is not set: the list, first to last, as the wait began. */
+    uint32_t node_count;           /* 0: it was not copied, or is empty */
+    uint32_t whole;                /* 1: the last node is the list's */
+    const struct prcb_node *nodes; /* borrowed during the call */
+    pid_t lock_holder; /* who had its lock then, by its own process's number; 0: nobody */
 };
 typedef int (*prcb_chosen_fn)(const struct prcb_chosen *chosen, void *ctx);
 
@@ -420,6 +429,31 @@ typedef int (*prcb_chosen_fn)(const struct prcb_chosen *chosen, void *ctx);
  * none. */
 PRCB_API int prcb_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
                               struct prcb_error *err);
+
+/* A list in a thread's memory: a head, which may lead by one more pointer to what has the address
+ * of the first node. Members but for addresses are offsets. */
+#define PRCB_CHAIN_NONE UINT32_MAX
+struct prcb_chain {
+    size_t size;   /* sizeof(struct prcb_chain) */
+    uint64_t head; /* its address */
+    uint64_t
+        proof; /* the word at proof_at in it while it is this thread's: else nothing is copied */
+    uint32_t proof_at;
+    uint32_t hop;      /* in the head, to what has the list; PRCB_CHAIN_NONE: it has it itself */
+    uint32_t first;    /* in that: the pointer to the first node */
+    uint32_t next;     /* in a node: the pointer to the next; NULL in the last */
+    uint32_t words[2]; /* in a node: two words, */
+    uint32_t byte;     /* and a byte, that are copied; PRCB_CHAIN_NONE: 0 */
+    uint64_t lock_at;  /* a lock that the thread may wait for, as of struct prcb_stack; 0: none */
+    uint32_t lock_number;
+};
+
+/* From now on the list is copied with each wait of this account's thread that is chosen, as it
+ * begins, up to 128 nodes: with it an interpreter's frames are known of waits that are over when
+ * they are read. Replaces what was said before. -EOPNOTSUPP: as prcb_chosen_read; -ESTALE: there
+ * is no such account. */
+PRCB_API int prcb_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *chain,
+                               struct prcb_error *err);
 
 /* The kernel's part of the stack of a thread that waits: the names of its functions, innermost
  * first, each with a newline ("io_schedule\n", "ext4_map_blocks [ext4]\n"). Where the thread sleeps

@@ -194,6 +194,7 @@ struct prcb_stacks_status {
     const char *unread;     /* what was not read of an interpreter met last, and what makes it
                                readable; NULL: nothing. Until prcb_stacks_close */
     int32_t unread_pid;     /* whose */
+    uint64_t copied;        /* waits among the interpreted whose frames were copied as they began */
 };
 PRCB_API int prcb_stacks_status(struct prcb_stacks *s, struct prcb_stacks_status *ret);
 

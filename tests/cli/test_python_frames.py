@@ -44,10 +44,42 @@ def report_of(pid, *options):
     return json.loads(result.stdout)
 
 
-def stacks_of(pid, *options):
-    report = report_of(pid, *options)
+def all_parts(report, pid):
     return [part for row in report["processes"] if row["pid"] == pid
-            for cause in row["causes"] for part in cause["stacks"] if part.get("frames")]
+            for cause in row["causes"] for part in cause["stacks"]]
+
+
+def stacks_of(pid, *options):
+    return [part for part in all_parts(report_of(pid, *options), pid) if part.get("frames")]
+
+
+# Each thread waits in one line, and says its frames once while both are there.
+SHORT_WAITS = """
+import json, sys, threading, time
+def nap():
+    time.sleep(0.0003)
+def left():
+    while True: nap()
+class Right:
+    def doze(self):
+        time.sleep(0.0003)
+    def run(self):
+        while True: self.doze()
+threads = [threading.Thread(target=left, daemon=True), threading.Thread(target=Right().run, daemon=True)]
+for thread in threads:
+    thread.start()
+def frames(thread):
+    while True:
+        frame, found = sys._current_frames().get(thread.ident), []
+        while frame:
+            code = frame.f_code
+            found.append((getattr(code, "co_qualname", code.co_name), code.co_filename, frame.f_lineno))
+            frame = frame.f_back
+        if found and found[0][0] in ("nap", "doze", "Right.doze"):
+            return found
+print(json.dumps([frames(thread) for thread in threads]), flush=True)
+threading.Event().wait()
+"""
 
 
 @unittest.skipUnless(ROOT, "needs root: causes of others' waits")
@@ -75,6 +107,23 @@ class Frames(unittest.TestCase):
         process, witness = self.waiter(sys.executable, "fork")
         child = int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text("ascii"))
         self.check(child, witness)
+
+    def test_waits_that_are_over(self):
+        """Waits of a third of a millisecond end before anything can be read of them."""
+        for version, path in interpreters().items():
+            with self.subTest(version=version):
+                process = subprocess.Popen([path, "-c", SHORT_WAITS], stdout=subprocess.PIPE, text=True)
+                self.addCleanup(process.communicate)
+                self.addCleanup(process.kill)
+                witness = {tuple(tuple(frame) for frame in frames) for frames in json.loads(process.stdout.readline())}
+                report = report_of(process.pid, "--for", "1")
+                times = {}
+                for part in all_parts(report, process.pid):
+                    times[python_frames(part)] = times.get(python_frames(part), 0) + part["ns"]
+                self.assertEqual(len(witness), 2)
+                for frames in witness:
+                    self.assertGreater(times.get(frames, 0), sum(times.values()) / 4)
+                self.assertGreater(report["reader"]["copied"], report["reader"]["uninterpreted"])
 
     def test_share(self):
         process, witness = self.waiter(sys.executable)

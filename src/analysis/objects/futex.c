@@ -190,12 +190,17 @@ static pid_t holder_of_interpreter(pid_t tid, const struct prcb_stack *stack)
     return (pid_t)number;
 }
 
+bool futex_says_interpreter(const struct prcb_stack *stack)
+{
+    return says(stack, "GIL");
+}
+
 pid_t futex_holder(pid_t tid, const struct futex *futex, const struct prcb_stack *stack, bool glibc)
 {
     uint32_t words[3] = {0};
     ssize_t got;
 
-    if (says(stack, "GIL") && stack->lock_at)
+    if (futex_says_interpreter(stack) && stack->lock_at)
         return holder_of_interpreter(tid, stack);
     got = reach_memory(tid, futex->address, words, sizeof(words));
     return got < 0 ? 0

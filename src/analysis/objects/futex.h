@@ -42,6 +42,9 @@ bool futex_is_private(const struct futex *futex);
 pid_t futex_holder(pid_t tid, const struct futex *futex, const struct prcb_stack *stack,
                    bool glibc);
 
+/* Whether the stack waits for an interpreter's lock, which says its holder in other memory. */
+bool futex_says_interpreter(const struct prcb_stack *stack);
+
 /* Does the same from a copy of the futex and the words behind it. */
 pid_t futex_holder_in(const uint32_t word[3], unsigned words, unsigned operation,
                       const struct prcb_stack *stack, bool glibc);

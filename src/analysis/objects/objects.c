@@ -992,7 +992,10 @@ static void look_at_chosen_holder(struct looking *l)
 
     if (l->call.number != SYS_futex || !futex_of_call(&l->call, &futex))
         return;
-    own = futex_holder_in(chosen->word, chosen->words, futex.operation, l->stack, l->o->glibc);
+    own =
+        futex_says_interpreter(l->stack)
+            ? chosen->lock_holder
+            : futex_holder_in(chosen->word, chosen->words, futex.operation, l->stack, l->o->glibc);
     if (own <= 0)
         return;
     known = known_of(l->o, chosen, HOLDER, (uint64_t)own, &found);

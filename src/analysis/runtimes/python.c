@@ -112,6 +112,9 @@ static void close_python(void *state)
 
 /* ---- threads ---- */
 
+/* PYTHON_ABSENT goes on as the absence of others. */
+_Static_assert(PYTHON_ABSENT == UINT32_MAX, "as PRCB_CHAIN_NONE");
+
 static bool word(const struct python *p, uint64_t at, uint32_t offset, uint64_t *ret)
 {
     return memory_word(p->memory, at + offset, ret);
@@ -209,26 +212,44 @@ static uint64_t first_frame(const struct python *p, uint64_t state)
     return word(p, state, p->layout.frame, &at) ? at : 0;
 }
 
+/* What is read of a frame. */
+struct seen {
+    uint64_t code, instruction;
+    uint8_t owner;
+};
+
 /* Says one frame, or a group's end; false: it could not be read. */
-static bool say_frame(struct python *p, const unsigned char *frame, struct runtime_frames *ret)
+static bool say_frame(struct python *p, const struct seen *seen, struct runtime_frames *ret)
 {
     const struct python_layout *l = &p->layout;
-    uint8_t owner = l->owner < PYTHON_OBJECT_MOST ? frame[l->owner] : 0;
     const char *function, *file;
-    uint64_t code, instruction;
     uint32_t line;
 
-    if (l->entry == PYTHON_SHIM && owner >= l->shim) {
+    if (l->entry == PYTHON_SHIM && seen->owner >= l->shim) {
         runtime_end_group(ret);
         return true;
     }
-    if (!python_said_in(frame, l->code, &code) ||
-        !python_said_in(frame, l->instruction, &instruction) ||
-        !python_code_find(&p->code, code & ~(uint64_t)7, instruction, &function, &file, &line) ||
+    if (!python_code_find(&p->code, seen->code & ~(uint64_t)7, seen->instruction, &function, &file,
+                          &line) ||
         !runtime_put(ret, function, file, line))
         return false;
-    if (l->entry == PYTHON_EACH || (l->entry == PYTHON_ENTRY && owner))
+    if (l->entry == PYTHON_EACH || (l->entry == PYTHON_ENTRY && seen->owner))
         runtime_end_group(ret);
+    return true;
+}
+
+/* Reads a frame that is in memory. */
+static bool read_seen(const struct python *p, uint64_t at, uint32_t bytes, struct seen *ret,
+                      uint64_t *ret_back)
+{
+    const struct python_layout *l = &p->layout;
+    unsigned char frame[PYTHON_OBJECT_MOST];
+
+    if (!memory_bytes(p->memory, at, frame, bytes) || !python_said_in(frame, l->code, &ret->code) ||
+        !python_said_in(frame, l->instruction, &ret->instruction) ||
+        !python_said_in(frame, l->back, ret_back))
+        return false;
+    ret->owner = l->owner < PYTHON_OBJECT_MOST ? frame[l->owner] : 0;
     return true;
 }
 
@@ -245,6 +266,39 @@ static void say_lock(const struct python *p, pid_t tid, struct runtime_frames *r
     runtime_lock(ret, gil + l->gil_holder, l->native_id);
 }
 
+/* Where the frames are that read_python() would read. */
+static void say_chain(const struct python *p, uint64_t state, struct runtime_frames *ret)
+{
+    const struct python_layout *l = &p->layout;
+    struct runtime_chain chain = {
+        .head = state,
+        .proof_at = l->native_id == PYTHON_ABSENT ? l->pthread : l->native_id,
+        .hop = l->cframe,
+        .first = l->frame,
+        .next = l->back,
+        .words = {l->code, l->instruction},
+        .byte = l->owner,
+    };
+
+    if (word(p, state, chain.proof_at, &chain.proof))
+        runtime_chain(ret, &chain);
+}
+
+static void read_nodes(void *state, const struct runtime_thread *thread, struct runtime_frames *ret)
+{
+    struct python *p = state;
+
+    runtime_set_state(ret, RUNTIME_PARTLY);
+    for (uint32_t i = 0; i < thread->node_count; i++) {
+        const struct runtime_node *node = &thread->nodes[i];
+        const struct seen seen = {node->words[0], node->words[1], (uint8_t)node->byte};
+
+        if (!say_frame(p, &seen, ret))
+            return;
+    }
+    runtime_set_state(ret, thread->whole ? RUNTIME_COMPLETE : RUNTIME_PARTLY);
+}
+
 static void read_python(void *state, const struct runtime_process *process,
                         const struct runtime_thread *thread, struct runtime_frames *ret)
 {
@@ -256,6 +310,7 @@ static void read_python(void *state, const struct runtime_process *process,
     if (!own)
         return;
     say_lock(p, thread->tid, ret);
+    say_chain(p, own, ret);
     runtime_set_state(ret, RUNTIME_PARTLY);
     for (size_t i = 0; i < 4; i++) {
         uint32_t member = (uint32_t[]){l->back, l->code, l->instruction,
@@ -266,12 +321,10 @@ static void read_python(void *state, const struct runtime_process *process,
         bytes = member + 8 > bytes ? member + 8 : bytes;
     }
     for (unsigned i = 0; at && i < STEPS_MOST; i++) {
-        unsigned char frame[PYTHON_OBJECT_MOST];
+        struct seen seen;
 
-        if (!memory_bytes(p->memory, at, frame, bytes) || !say_frame(p, frame, ret) ||
-            !python_said_in(frame, l->back, &at)) {
+        if (!read_seen(p, at, bytes, &seen, &at) || !say_frame(p, &seen, ret))
             return;
-        }
     }
     runtime_set_state(ret, at ? RUNTIME_PARTLY : RUNTIME_COMPLETE);
 }
@@ -283,4 +336,5 @@ const struct runtime runtime_python = {
     .open = open_python,
     .close = close_python,
     .read = read_python,
+    .read_nodes = read_nodes,
 };

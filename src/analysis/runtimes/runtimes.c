@@ -100,6 +100,11 @@ void runtime_lock(struct runtime_frames *frames, uint64_t at, uint32_t number)
     frames->answer->lock_number = number;
 }
 
+void runtime_chain(struct runtime_frames *frames, const struct runtime_chain *chain)
+{
+    frames->answer->chain = *chain;
+}
+
 void runtime_code(struct runtime_frames *frames, uint64_t address, uint64_t size)
 {
     frames->code = address;
@@ -279,6 +284,7 @@ static void begin_answer(struct runtime_answer *answer)
     answer->state = RUNTIME_NONE;
     answer->lock_at = 0;
     answer->lock_number = 0;
+    answer->chain.head = 0;
     answer->text_used = 1; /* offset 0: none */
     answer->text[0] = answer->unread[0] = '\0';
 }
@@ -297,6 +303,15 @@ static bool open_found(struct found *found)
     return !found->error;
 }
 
+static void read_found(struct found *found, const struct runtime_thread *thread,
+                       struct runtime_frames *ret)
+{
+    if (!thread->node_count)
+        found->row->read(found->state, &found->process, thread, ret);
+    else if (found->row->read_nodes)
+        found->row->read_nodes(found->state, thread, ret);
+}
+
 /* A process may have more than one runtime: the first that knows the thread tells. */
 void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
                    struct runtime_answer *ret)
@@ -309,10 +324,10 @@ void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
         struct found *found = &r->found[i];
 
         r->frames = (struct runtime_frames){.answer = ret};
-        if (open_found(found) && found->row->follow)
+        if (open_found(found) && found->row->follow && !thread->node_count)
             continue; /* when the machine's stack is known */
         if (found->opened && !found->error)
-            found->row->read(found->state, &found->process, thread, &r->frames);
+            read_found(found, thread, &r->frames);
         else if (found->row && found->row->step)
             runtime_unread(&r->frames, found->row->step);
         else if (found->row && found->error == -ENOTSUP)
@@ -333,7 +348,9 @@ void runtime_read(const struct runtime *row, const struct runtime_process *proce
     begin_answer(ret);
     if (row->open(process, &state))
         return;
-    if (row->follow)
+    if (thread->node_count)
+        row->read_nodes(state, thread, &frames);
+    else if (row->follow)
         row->follow(state, process, thread, addresses, count, &frames);
     else
         row->read(state, process, thread, &frames);
@@ -383,7 +400,7 @@ static void follow(struct runtimes *r, const uint64_t *addresses, size_t count,
     for (size_t i = 0; i < ROWS && !answer->count; i++) {
         struct found *found = &r->found[i];
 
-        if (!open_found(found) || !found->row->follow)
+        if (r->thread.node_count || !open_found(found) || !found->row->follow)
             continue;
         r->frames = (struct runtime_frames){.answer = answer};
         found->row->follow(found->state, &found->process, &r->thread, addresses, count, &r->frames);

@@ -15,6 +15,8 @@
  *     take the places of these functions in the machine's stack, in order.
  *   - It says by runtime_set_state() whether the thread is one of its own and all was read; what it
  *     cannot read it says by runtime_unread(), with the one step that makes it readable.
+ *   - If frames are a list, it says by runtime_chain() where: then they are copied as each wait
+ *     begins, and read_nodes() says the copied ones also of waits that are over.
  *   - A runtime that has no reader yet is a row with that step alone.
  *   - A fuzz target in fuzz/ (fuzz_python.c is the model), a test beside the runtime's own witness
  *     (tests/cli/test_python_frames.py), a line in docs/interpreters.md.
@@ -57,6 +59,18 @@ struct runtime_frame {
         at; /* the frame of the machine's stack in whose place it stands; their count: behind */
 };
 
+/* Where a thread's frames are, for who copies them as a wait begins: as struct prcb_chain. */
+struct runtime_chain {
+    uint64_t head, proof; /* head 0: not known */
+    uint32_t proof_at, hop, first, next, words[2], byte;
+};
+
+/* A frame of these. */
+struct runtime_node {
+    uint64_t words[2], byte;
+};
+#define RUNTIME_NODES 128
+
 /* What was found of one thread. */
 struct runtime_answer {
     uint32_t count, text_used;
@@ -65,6 +79,7 @@ struct runtime_answer {
      * holds it, and how far behind the pointer the holder's thread number lies. 0: it has none. */
     uint64_t lock_at;
     uint32_t lock_number;
+    struct runtime_chain chain;
     char unread[RUNTIME_UNREAD]; /* what could not be read, and the step; "": nothing */
     struct runtime_frame frames[RUNTIME_FRAMES];
     char text[RUNTIME_TEXT];
@@ -87,6 +102,11 @@ struct runtime_process {
 struct runtime_thread {
     pid_t tid; /* as the process itself counts */
     uint64_t sp;
+    /* Its frames, which were copied as runtime_chain() said before: nothing else is read of the
+     * thread. node_count 0: they were not. */
+    const struct runtime_node *nodes;
+    uint32_t node_count;
+    bool whole; /* the last node is the outermost */
 };
 
 struct runtime_frames; /* where a reader puts frames: opaque */
@@ -108,6 +128,8 @@ struct runtime {
     void (*follow)(void *state, const struct runtime_process *process,
                    const struct runtime_thread *thread, const uint64_t *addresses, size_t count,
                    struct runtime_frames *ret);
+    void (*read_nodes)(void *state, const struct runtime_thread *thread,
+                       struct runtime_frames *ret); /* NULL: it says no chain */
 };
 
 /* Puts the next frame. False: there is no room for more. */
@@ -118,6 +140,7 @@ void runtime_put_in_place(struct runtime_frames *frames, uint32_t at);
 void runtime_end_group(struct runtime_frames *frames);
 void runtime_set_state(struct runtime_frames *frames, enum runtime_state state);
 void runtime_lock(struct runtime_frames *frames, uint64_t at, uint32_t number);
+void runtime_chain(struct runtime_frames *frames, const struct runtime_chain *chain);
 /* Says where the code lies that the frames are of, where that is in no file. */
 void runtime_code(struct runtime_frames *frames, uint64_t address, uint64_t size);
 void runtime_unread(struct runtime_frames *frames, const char *what);

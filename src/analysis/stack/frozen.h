@@ -12,6 +12,7 @@
 #ifndef PRCB_STACK_FROZEN_H
 #define PRCB_STACK_FROZEN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,6 +23,8 @@ struct frozen_registers {
     uint64_t fp; /* x86-64: rbp; arm64: x29 */
     uint64_t lr; /* arm64: x30 */
 };
+
+struct runtime_node; /* runtimes.h */
 
 #define FROZEN_AUXV      64 /* words */
 #define FROZEN_REGISTERS 32 /* x86-64: 16; arm64: 32 */
@@ -35,6 +38,10 @@ struct frozen {
     size_t length;        /* bytes copied: fewer than asked for where the stack ends */
     unsigned char *bytes; /* room bytes; frozen_deinit frees them */
     size_t room;
+    /* Frames of its interpreter, which were copied with it; 0: none were. They are borrowed. */
+    const struct runtime_node *nodes;
+    uint32_t node_count;
+    bool whole;
     uint64_t auxv[FROZEN_AUXV]; /* of its program, as it was right before the copy */
     ssize_t auxv_length;        /* bytes; -errno: not known */
 };

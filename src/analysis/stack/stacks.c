@@ -45,6 +45,7 @@
 #define RELOAD_TIMES   10            /* nor than so many times what it took: others wait for that */
 #define ASK_NS         5000000ull    /* a process that runs is asked again who it is */
 #define SPANS_TIMES    10            /* so many pauses later, if nothing in it publishes spans */
+#define CHAIN_ASK_NS   1000000000ull /* where a thread's frames are is asked again no sooner */
 #define FROZEN_ASK_NS  100000000ull  /* between two questions whether a process is frozen */
 #define STACK_NS       5000000000ull /* for naming one stack's functions */
 #define LINES_NS       2000000000ull /* for all lines of source */
@@ -93,6 +94,16 @@ struct known_wait {
     struct span_answer span;
 };
 
+/* Whether a thread's frames in an interpreter are copied as its waits begin. */
+struct known_chain {
+    uint64_t key;
+    bool there;        /* they are, */
+    bool none;         /* or the thread was none of an interpreter's */
+    uint64_t asked_ns; /* when it was asked where they are */
+    uint64_t lock_at;  /* as of prcb_stack */
+    uint32_t lock_number;
+};
+
 /* A function of a file. */
 struct known_name {
     struct process_file_id id;
@@ -132,8 +143,8 @@ struct prcb_stacks {
     bool spans;
     bool asks_state; /* a wait's cause does not say all that may hold a thread up */
     struct prcb_stacks_status status;
-    struct table texts, names, stacks, waits;
-    size_t kept; /* bytes of texts and stacks */
+    struct table texts, names, stacks, waits, chains; /* the last two by account */
+    size_t kept;                                      /* bytes of texts and stacks */
     struct known_tasks *tasks;
     struct known_stack *ran;                   /* of the last thread that ran */
     struct alike *alike;                       /* stacks of chosen waits, with known_stack */
@@ -440,6 +451,7 @@ struct found {
     size_t count;
     const struct known_stack *alike; /* the stack, which was unwound before; NULL: it was not */
     bool interpreted;                /* frames of an interpreter are the unwinder's */
+    bool copied;                     /* and came with the wait */
     bool spanned;                    /* the span is the unwinder's */
     /* Their names, or else their files'; NULL: not known. The kernel's do not show how a program
      * waits. */
@@ -860,6 +872,60 @@ static int fit_image(struct prcb_stacks *s, pid_t pid, struct process **process)
     return result ? result : -EAGAIN;
 }
 
+static struct known_chain *chain_of(struct prcb_stacks *s, uint64_t key)
+{
+    struct known_chain *chain = table_find(&s->chains, key);
+
+    if (chain)
+        return chain;
+    if (s->chains.count >= WAITS_MOST)
+        empty(&s->chains);
+    chain = calloc(1, sizeof(*chain));
+    if (chain && table_put(&s->chains, key, chain)) {
+        free(chain);
+        chain = NULL;
+    }
+    if (chain)
+        chain->key = key;
+    return chain;
+}
+
+static bool is_copied(const struct prcb_stacks *s, uint64_t key)
+{
+    const struct known_chain *chain = table_find(&s->chains, key);
+
+    return chain && chain->there;
+}
+
+/* Lets the frames of an interpreter's thread be copied as its next waits begin. */
+static void follow_chain(struct prcb_stacks *s, uint64_t key)
+{
+    const struct runtime_answer *runtime = unwinder_runtime(s->unwinder);
+    const struct runtime_chain *said = &runtime->chain;
+    const struct prcb_chain own = {
+        .size = sizeof(own),
+        .head = said->head,
+        .proof = said->proof,
+        .proof_at = said->proof_at,
+        .hop = said->hop,
+        .first = said->first,
+        .next = said->next,
+        .words = {said->words[0], said->words[1]},
+        .byte = said->byte,
+        .lock_at = runtime->lock_at,
+        .lock_number = runtime->lock_number,
+    };
+    struct known_chain *chain = chain_of(s, key);
+
+    if (!chain || (chain->there && now_ns() - chain->asked_ns < CHAIN_ASK_NS))
+        return;
+    chain->asked_ns = now_ns();
+    chain->lock_at = runtime->lock_at;
+    chain->lock_number = runtime->lock_number;
+    chain->none = runtime->state == RUNTIME_NONE && !runtime->unread[0];
+    chain->there = said->head && !prcb_chosen_chain(s->session, key, &own, NULL);
+}
+
 /* Whether an interpreter's frames are of the wait, if there are any, and counts what is known of
  * them. */
 static int note_runtime(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
@@ -872,6 +938,8 @@ static int note_runtime(struct prcb_stacks *s, struct prcb_thread *t, const stru
         s->status.unread = keep_text(s, runtime->unread);
         s->status.unread_pid = process->pid;
     }
+    if (unwinder_has_runtime(s->unwinder, (unsigned)(process - s->processes)))
+        follow_chain(s, a->key);
     if (runtime->state == RUNTIME_NONE && unwinder_span(s->unwinder)->state == SPAN_UNPUBLISHED)
         return 0;
     if (!(a->present & PRCB_HAS_REGISTERS))
@@ -879,8 +947,9 @@ static int note_runtime(struct prcb_stacks *s, struct prcb_thread *t, const stru
     if (!result)
         result = proves(t, a);
     s->status.interpreted += !result && runtime->state == RUNTIME_COMPLETE;
-    s->status.uninterpreted +=
-        (result && runtime->state != RUNTIME_NONE) || runtime->state == RUNTIME_PARTLY;
+    /* Of one that is over there may be a copy. */
+    s->status.uninterpreted += result ? runtime->state != RUNTIME_NONE && !is_copied(s, a->key)
+                                      : runtime->state == RUNTIME_PARTLY;
     return result;
 }
 
@@ -1015,30 +1084,83 @@ static struct prcb_thread *open_going_on(struct prcb_stacks *s, const struct prc
     return NULL;
 }
 
-static struct alike_key key_of(const struct process *process)
+/* Stacks whose interpreter's frames were copied are alike if these are. */
+static struct alike_key key_of(const struct process *process, const struct prcb_chosen *chosen)
 {
-    return (struct alike_key){process->identity, process->reading};
+    uint64_t hash = process->reading;
+
+    for (uint32_t i = 0; i < chosen->node_count; i++) {
+        const struct prcb_node *node = &chosen->nodes[i];
+
+        hash = table_mix(table_mix(table_mix(hash, node->words[0]), node->words[1]), node->byte);
+    }
+    return (struct alike_key){process->identity, hash};
 }
 
-/* found: the stack, if one like it is known. */
-static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, struct found *found)
+/* Whether it is to be asked where the thread has its frames, which were not copied: it has begun
+ * since, or runs another program. */
+static bool lacks_chain(struct prcb_stacks *s, const struct prcb_chosen *chosen,
+                        const struct process *process)
 {
-    struct frozen *frozen = unwinder_frozen(s->unwinder);
+    const struct known_chain *chain = table_find(&s->chains, chosen->key);
+
+    return unwinder_has_runtime(s->unwinder, (unsigned)(process - s->processes)) &&
+           (!chain || now_ns() - chain->asked_ns > CHAIN_ASK_NS);
+}
+
+/* Both are words of the session's own programs, as they were copied. */
+_Static_assert(sizeof(struct prcb_node) == sizeof(struct runtime_node), "nodes are handed on");
+
+static void set_frozen(struct frozen *frozen, const struct prcb_chosen *chosen)
+{
     const struct prcb_registers *at = &chosen->registers;
-    struct prcb_thread *t = open_going_on(s, chosen, found->process);
-    int result;
 
     frozen->at = (struct frozen_registers){at->pc, at->sp, at->fp, at->lr};
     frozen->registers = NULL;
     frozen->low = chosen->stack_at;
     frozen->length = chosen->stack_bytes;
     memcpy(frozen->bytes, chosen->stack, chosen->stack_bytes);
-    found->alike = t ? NULL : alike_find(s->alike, key_of(found->process), frozen);
+}
+
+static int unwind_with(struct prcb_stacks *s, const struct prcb_chosen *chosen, pid_t own,
+                       struct found *found)
+{
+    struct frozen *frozen = unwinder_frozen(s->unwinder);
+    int result;
+
+    frozen->node_count = found->copied ? chosen->node_count : 0;
+    frozen->nodes = (const struct runtime_node *)chosen->nodes;
+    frozen->whole = chosen->whole != 0;
+    result = unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes), own, NULL,
+                             found->addresses, &found->count, &found->end);
+    frozen->node_count = 0;
+    return result;
+}
+
+/* found: the stack, if one like it is known. */
+static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, struct found *found)
+{
+    struct frozen *frozen = unwinder_frozen(s->unwinder);
+    struct process *process = found->process;
+    const unsigned image = (unsigned)(process - s->processes);
+    bool copied = chosen->node_count && unwinder_has_runtime(s->unwinder, image);
+    struct prcb_thread *t = copied ? NULL : open_going_on(s, chosen, process);
+    bool asks = !copied && lacks_chain(s, chosen, process);
+    pid_t own = 0;
+    int result;
+
+    set_frozen(frozen, chosen);
+    found->copied = copied;
+    found->alike = t || asks ? NULL : alike_find(s->alike, key_of(process, chosen), frozen);
     if (found->alike)
         return 0;
-    result =
-        unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes), t ? chosen->tid : 0,
-                        NULL, found->addresses, &found->count, &found->end);
+    if (copied || t || asks)
+        own =
+            process->nested ? own_number(chosen->pid, chosen->tid, &process->nested) : chosen->tid;
+    result = unwind_with(s, chosen, own, found);
+    if (!result && asks)
+        follow_chain(s, chosen->key);
+    found->interpreted = !result && copied;
     if (t) {
         atomic_thread_fence(memory_order_acquire); /* as in proves() */
         found->interpreted = !result && !still_waits(t, chosen->switches);
@@ -1048,27 +1170,35 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
 }
 
 /* Keeps a stack for those like it, if it says all of itself. */
-static void keep_alike(struct prcb_stacks *s, const struct found *found,
-                       const struct known_stack *stack)
+static void keep_alike(struct prcb_stacks *s, const struct prcb_chosen *chosen,
+                       const struct found *found, const struct known_stack *stack)
 {
+    bool complete = found->copied ? unwinder_runtime(s->unwinder)->state == RUNTIME_COMPLETE
+                                  : !found->interpreted;
     struct alike_words by;
 
     by.words = unwinder_words(s->unwinder, &by.count, &by.used_fp);
-    if (by.words && !found->interpreted && found->end == STACK_COMPLETE &&
-        !found->process->files.has_list)
-        alike_keep(&s->alike, key_of(found->process), unwinder_frozen(s->unwinder), &by, stack);
+    if (by.words && complete && found->end == STACK_COMPLETE && !found->process->files.has_list)
+        alike_keep(&s->alike, key_of(found->process, chosen), unwinder_frozen(s->unwinder), &by,
+                   stack);
 }
 
 /* Counts what is known of interpreters' frames. One that was over before it was read may have had
- * some, where its process has an interpreter. */
-static void count_runtime(struct prcb_stacks *s, const struct found *found)
+ * some, where its process has an interpreter, unless its thread was none of that. */
+static void count_runtime(struct prcb_stacks *s, const struct prcb_chosen *chosen,
+                          const struct found *found)
 {
     const unsigned image = (unsigned)(found->process - s->processes);
-    uint32_t state = found->interpreted ? unwinder_runtime(s->unwinder)->state : RUNTIME_PARTLY;
+    const struct known_chain *chain = table_find(&s->chains, chosen->key);
+    uint32_t state = found->alike         ? found->copied ? RUNTIME_COMPLETE : RUNTIME_PARTLY
+                     : found->interpreted ? unwinder_runtime(s->unwinder)->state
+                                          : RUNTIME_PARTLY;
 
-    if (!unwinder_has_runtime(s->unwinder, image))
+    if (!unwinder_has_runtime(s->unwinder, image) ||
+        (!found->interpreted && !found->copied && chain && chain->none))
         return;
     s->status.interpreted += state == RUNTIME_COMPLETE;
+    s->status.copied += state == RUNTIME_COMPLETE && found->copied;
     s->status.uninterpreted += state == RUNTIME_PARTLY;
 }
 
@@ -1087,7 +1217,7 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
     for (int i = 0; i < 2 && !result; i++) {
         result = unwind_copy(s, chosen, &found);
         if (found.alike) {
-            count_runtime(s, &found);
+            count_runtime(s, chosen, &found);
             *ret = found.alike;
             return 0;
         }
@@ -1108,8 +1238,8 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
     if (!result)
         result = make_stack(s, &found, ret);
     if (!result) {
-        count_runtime(s, &found);
-        keep_alike(s, &found, *ret);
+        count_runtime(s, chosen, &found);
+        keep_alike(s, chosen, &found, *ret);
     }
     give_up(found.process, result, began);
     return result;
@@ -1383,7 +1513,9 @@ int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                        struct prcb_stack *ret, struct prcb_error *err)
 {
     const struct prcb_account about = {.tid = chosen->tid, .pid = chosen->pid};
+    struct known_wait wait = {.span.state = SPAN_UNPUBLISHED};
     const struct known_stack *stack = NULL;
+    const struct known_chain *chain;
     int result = !s->session                             ? -EINVAL
                  : chosen->ended || !chosen->stack_bytes ? -EFAULT
                  : chosen->stack_bytes > unwinder_frozen(s->unwinder)->room
@@ -1392,9 +1524,14 @@ int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
 
     s->status.asked++;
     s->status.unwound += !result;
-    return result ? explain(&about, result, err)
-                  : hand_out(s, stack, NULL, &about, chosen->key, chosen->switches, chosen->cause,
-                             ret);
+    if (result)
+        return explain(&about, result, err);
+    chain = table_find(&s->chains, chosen->key);
+    if (chain) {
+        wait.lock_at = chain->lock_at;
+        wait.lock_number = chain->lock_number;
+    }
+    return hand_out(s, stack, &wait, &about, chosen->key, chosen->switches, chosen->cause, ret);
 }
 
 int prcb_stacks_ran(struct prcb_stacks *s, const struct prcb_running *ran, struct prcb_stack *ret,
@@ -1618,6 +1755,7 @@ void prcb_stacks_close(struct prcb_stacks *s)
         forget(&s->processes[i]);
     alike_free(s->alike);
     empty(&s->waits);
+    empty(&s->chains);
     empty(&s->stacks);
     empty(&s->names);
     empty(&s->texts);

@@ -50,7 +50,8 @@ struct ask {
     uint64_t address;     /* FILE: where it is mapped; NAME, LINE */
     struct frozen_registers at;
     uint64_t low, length;
-    uint32_t ran; /* UNWIND: these are known, too */
+    uint32_t node_count, whole; /* UNWIND: of its interpreter's frames, in shared memory */
+    uint32_t ran;               /* UNWIND: these are known, too */
     uint64_t registers[FROZEN_REGISTERS];
 };
 
@@ -79,6 +80,7 @@ struct shared {
     uint64_t frames[UNWINDER_FRAMES];
     struct stack_word words[STACK_WORDS];
     struct runtime_answer runtime;
+    struct runtime_node nodes[RUNTIME_NODES];
     struct span_answer span;
     struct tasks_answer tasks;
     unsigned char bytes[UNWINDER_BYTES_MOST];
@@ -201,15 +203,17 @@ static void answer_unwind(struct child *child, const struct ask *ask, struct ans
     struct image *image = child->images[ask->image];
     struct runtimes *runtimes = ask->tid ? image_runtimes(image) : NULL;
     struct runtime_answer *runtime = &child->shared->runtime;
+    const struct runtime_thread thread = {ask->tid, ask->at.sp, child->shared->nodes,
+                                          ask->node_count, ask->whole != 0};
     enum stack_end end;
 
     runtime->count = 0;
-    runtime->lock_at = 0;
+    runtime->lock_at = runtime->chain.head = 0;
     frozen.length = frozen.room = ask->length;
     if (runtimes && ask->spans)
         answer_span(child, ask, image);
     if (runtimes)
-        runtimes_read(runtimes, &(struct runtime_thread){ask->tid, ask->at.sp}, runtime);
+        runtimes_read(runtimes, &thread, runtime);
     answer->count =
         (uint32_t)image_unwind(image, &frozen, child->shared->frames, UNWINDER_FRAMES, &end);
     answer->end = end;
@@ -529,6 +533,7 @@ static void take_runtime(struct unwinder *u, size_t frames)
     own->lock_at = said->lock_at;
     own->state = said->state <= RUNTIME_PARTLY ? said->state : RUNTIME_NONE;
     own->lock_number = said->lock_number;
+    own->chain = said->chain;
     memcpy(own->unread, said->unread, sizeof(own->unread));
     memcpy(own->frames, said->frames, own->count * sizeof(*own->frames));
     memcpy(own->text, said->text, own->text_used);
@@ -559,13 +564,18 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, const uint64_
     struct answer answer;
     int result;
 
+    if (u->frozen.node_count && u->frozen.node_count <= RUNTIME_NODES) {
+        ask.node_count = u->frozen.node_count;
+        ask.whole = u->frozen.whole;
+        memcpy(u->shared->nodes, u->frozen.nodes, ask.node_count * sizeof(*u->frozen.nodes));
+    }
     if (u->frozen.registers) {
         ask.ran = 1;
         memcpy(ask.registers, u->frozen.registers, sizeof(ask.registers));
     }
     u->word_count = STACK_WORDS + 1;
     u->runtime.count = 0;
-    u->runtime.lock_at = 0;
+    u->runtime.lock_at = u->runtime.chain.head = 0;
     u->runtime.state = RUNTIME_NONE;
     u->runtime.unread[0] = '\0';
     u->span = (struct span_answer){.state = SPAN_UNPUBLISHED};

@@ -43,7 +43,8 @@ struct frozen *unwinder_frozen(struct unwinder *u);
 
 /* Finds the frames of the stack that was copied there; ret has UNWINDER_FRAMES. tid: of the waiting
  * thread, as its own process counts: the frames of its interpreter are read, too, which belong to
- * the wait if it lasts when this returns; 0: they are not. robust: the address of its list of
+ * the wait if they were copied with it (frozen.nodes) or it lasts when this returns; 0: they are
+ * not. robust: the address of its list of
  * robust locks: its span is read in the same way; NULL: it is not. -EIO: as above. -ESTALE: the
  * image is gone with a child that was replaced: set it again. */
 int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, const uint64_t *robust,

@@ -59,6 +59,7 @@ struct looks {
     uint64_t cost_before;   /* of the look before, without these */
     uint64_t first, looked; /* when the first look began, and the one before; 0: there was none */
     uint64_t taken, told;   /* looks, and accounts that they told of */
+    uint64_t uncopied;      /* waits of interpreters' threads, as of the last look: is_prompt */
     bool tight;             /* as of the look before: then all that had ended went back */
     bool ended;             /* every thread had, as of the look before */
     struct prcb_account *accounts; /* those of the look: stacks are read after the walk */
@@ -340,14 +341,18 @@ static int give_back(struct looks *l, const struct looks_fns *fns, struct prcb_e
     return result;
 }
 
-/* Whether an interpreter was met. What a thread of it runs can be read only while its wait lasts:
- * chosen waits have to be seen sooner than the next look. */
-static bool is_prompt(const struct looks *l)
+/* Whether threads of an interpreter were met since the look before whose frames are not copied as
+ * their waits begin, or not yet. What they run can be read only while their waits last: chosen ones
+ * have to be seen sooner than the next look. */
+static bool is_prompt(struct looks *l)
 {
     struct prcb_stacks_status status = {.size = sizeof(status)};
+    uint64_t before = l->uncopied;
 
-    return !l->no_chosen && l->fns && l->fns->chosen && !l->spent &&
-           !prcb_stacks_status(l->stacks, &status) && status.interpreted + status.uninterpreted;
+    if (l->no_chosen || !l->fns || !l->fns->chosen || prcb_stacks_status(l->stacks, &status))
+        return false;
+    l->uncopied = status.interpreted + status.uninterpreted - status.copied;
+    return !l->spent && l->uncopied != before;
 }
 
 /* Between two looks: reads the waits that were chosen since, and no account. */

@@ -76,6 +76,36 @@ struct prcb_chosen_stack {
 /* Turns of a processor that it remembers, a power of two. */
 #define PRCB_TURNS 2048
 
+/* A list in a thread's own memory, of whose nodes some words are copied with each of its waits that
+ * is chosen: what an interpreter executes. All but the addresses are offsets. */
+#define PRCB_CHAIN_NODES  128u
+#define PRCB_CHAIN_ABSENT 0xffffffffu
+struct prcb_bpf_chain {
+    __u32 generation;  /* of the slot's account */
+    __u32 proof_at;    /* in the head: */
+    __u64 head, proof; /* what is there as long as the head is the thread's */
+    __u32 hop;         /* in the head: what has the list in its place; ABSENT: it has it itself */
+    __u32 first;       /* in that: the first node */
+    __u32 next;        /* in a node */
+    __u32 words[2];    /* the same: what is copied, */
+    __u32 byte;        /* and one byte; ABSENT: 0 in its place */
+    __u64 lock_at;     /* as of prcb_stack */
+    __u32 lock_number, pad;
+};
+
+struct prcb_chosen_node {
+    __u64 words[2];
+    __u64 byte;
+};
+
+struct prcb_chosen_chain {
+    struct prcb_chosen_stack stack;
+    __u32 count;
+    __u32 whole;  /* the last node is the list's */
+    __u64 holder; /* who has the lock; 0: nobody, or there is none */
+    struct prcb_chosen_node nodes[PRCB_CHAIN_NODES];
+};
+
 /* Names the thread whose stack in the kernel prcb_kernel_stack writes, one function a line.
  * There is one at a time: the session's lock, or the daemon's one loop, sees to it. */
 #define PRCB_KERNEL_FRAMES 64

@@ -15,6 +15,15 @@ struct {
 } chosen_ring SEC(".maps");
 __u64 chosen_lost = 0; /* those that found no room there: atomic adds */
 
+/* By slot: lists that are copied with the waits of its thread. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct prcb_bpf_chain);
+} chains SEC(".maps");
+
 /* Returns n where one in n waits of this cause is chosen. */
 static __always_inline __u32 chosen_of(struct prcb_wait_cell *cell)
 {
@@ -92,19 +101,131 @@ static __always_inline __u32 copy_stack(struct prcb_chosen_stack *to)
     return bytes ? bytes : copy_bytes(to, from, first);
 }
 
+static __always_inline bool user_word(__u64 at, __u32 offset, __u64 *ret)
+{
+    return !bpf_probe_read_user(ret, sizeof(*ret), (const void *)(at + offset));
+}
+
+/* Finds the first node of the thread's list; false: the head is not the thread's any more. */
+static __always_inline bool first_node(const struct prcb_bpf_chain *chain, __u64 *ret)
+{
+    __u64 at = chain->head, proof;
+
+    if (!user_word(at, chain->proof_at, &proof) || proof != chain->proof)
+        return false;
+    if (chain->hop != PRCB_CHAIN_ABSENT && !user_word(at, chain->hop, &at))
+        return false;
+    return user_word(at, chain->first, ret);
+}
+
+static __always_inline bool copy_node(const struct prcb_bpf_chain *chain, __u64 *at,
+                                      struct prcb_chosen_node *to)
+{
+    __u8 byte = 0;
+
+    if (!user_word(*at, chain->words[0], &to->words[0]) ||
+        !user_word(*at, chain->words[1], &to->words[1]))
+        return false;
+    if (chain->byte != PRCB_CHAIN_ABSENT &&
+        bpf_probe_read_user(&byte, sizeof(byte), (const void *)(*at + chain->byte)))
+        return false;
+    to->byte = byte;
+    return user_word(*at, chain->next, at);
+}
+
+/* Reads the number of the thread that has the lock, as its own process counts. */
+static __always_inline __u64 holder_of(const struct prcb_bpf_chain *chain)
+{
+    struct {
+        __u64 holder;
+        __u32 held, rest;
+    } lock;
+    __u64 number;
+
+    if (!chain->lock_at || bpf_probe_read_user(&lock, sizeof(lock), (const void *)chain->lock_at) ||
+        !lock.held || !lock.holder || !user_word(lock.holder, chain->lock_number, &number))
+        return 0;
+    return number;
+}
+
+static __noinline int copy_chain(const struct prcb_bpf_chain *chain, struct prcb_chosen_chain *to)
+{
+    __u64 at = 0;
+    __u32 i;
+
+    to->count = 0;
+    to->whole = 0;
+    to->holder = 0;
+    if (!first_node(chain, &at))
+        return 0;
+    to->holder = holder_of(chain);
+    for (i = 0; i < PRCB_CHAIN_NODES && at; i++) {
+        if (!copy_node(chain, &at, &to->nodes[i]))
+            return 0;
+        to->count = i + 1;
+    }
+    to->whole = !at;
+    return 0;
+}
+
+static __always_inline const struct prcb_bpf_chain *
+chain_of(const struct tag *tag, const struct prcb_account_block *account)
+{
+    __u32 slot = tag->profiles[0].slot;
+    const struct prcb_bpf_chain *chain = bpf_map_lookup_elem(&chains, &slot);
+
+    return chain && chain->generation == account->generation ? chain : NULL;
+}
+
 /* The thread is still the current one, so its user memory is in reach. */
+static __noinline int copy_wait(struct prcb_chosen_stack *chosen, struct tag *tag,
+                                struct prcb_account_block *account, struct switching *s)
+{
+    describe(&chosen->record, tag, account, PRCB_CHOSEN_OUT);
+    chosen->record.one_in = tag->chosen;
+    task_user_registers(s->prev, s->regs, &chosen->record.user);
+    if (config.objects)
+        describe_object(&chosen->record, &tag->object, &tag->call, s->regs);
+    chosen->record.length = chosen->record.user.sp ? copy_stack(chosen) : 0;
+    return 0;
+}
+
+static __always_inline bool record_wait(struct tag *tag, struct prcb_account_block *account,
+                                        struct switching *s)
+{
+    struct prcb_chosen_stack *chosen = bpf_ringbuf_reserve(&chosen_ring, sizeof(*chosen), 0);
+
+    if (!chosen)
+        return false;
+    copy_wait(chosen, tag, account, s);
+    bpf_ringbuf_submit(chosen, BPF_RB_NO_WAKEUP);
+    return true;
+}
+
+static __always_inline bool record_with(const struct prcb_bpf_chain *chain, struct tag *tag,
+                                        struct prcb_account_block *account, struct switching *s)
+{
+    struct prcb_chosen_chain *chosen = bpf_ringbuf_reserve(&chosen_ring, sizeof(*chosen), 0);
+
+    if (!chosen)
+        return false;
+    copy_wait(&chosen->stack, tag, account, s);
+    copy_chain(chain, chosen);
+    bpf_ringbuf_submit(chosen, BPF_RB_NO_WAKEUP);
+    return true;
+}
+
 static __noinline int choose(struct tag *tag, struct prcb_account_block *account,
                              struct switching *s)
 {
-    struct task_struct *task = s->prev;
-    struct prcb_chosen_stack *chosen;
     __u64 cause = account->cause;
+    const struct prcb_bpf_chain *chain;
     struct prcb_wait_cell *cell;
     __u32 one_in;
 
     tag->chosen = 0;
     if (account->state != PRCB_STATE_OFF || cause_is_ready(cause) || cause >= PRCB_CAUSE_MAX ||
-        task->flags & PF_KERNELS_)
+        s->prev->flags & PF_KERNELS_)
         return 0;
     /* The address is taken after the check, for the verifier. */
     __asm__ volatile("" : "+r"(cause));
@@ -113,20 +234,11 @@ static __noinline int choose(struct tag *tag, struct prcb_account_block *account
     if (one_in > 1 && bpf_get_prandom_u32() % one_in)
         return 0;
     tag->chosen_at = bpf_ktime_get_ns();
-    chosen = bpf_ringbuf_reserve(&chosen_ring, sizeof(*chosen), 0);
-    if (!chosen) {
-        __sync_fetch_and_add(&chosen_lost, 1);
-    } else {
-        describe(&chosen->record, tag, account, PRCB_CHOSEN_OUT);
-        chosen->record.one_in = one_in;
-        task_user_registers(task, s->regs, &chosen->record.user);
-        if (config.objects)
-            describe_object(&chosen->record, &tag->object, &tag->call, s->regs);
-        chosen->record.length = chosen->record.user.sp ? copy_stack(chosen) : 0;
-        bpf_ringbuf_submit(chosen, BPF_RB_NO_WAKEUP);
-    }
     tag->chosen = one_in;
     tag->chosen_base = cell->ns;
+    chain = chain_of(tag, account);
+    if (!(chain ? record_with(chain, tag, account, s) : record_wait(tag, account, s)))
+        __sync_fetch_and_add(&chosen_lost, 1);
     return 0;
 }
 

@@ -30,6 +30,17 @@ static void describe_object(struct prcb_chosen *chosen, const struct prcb_chosen
     snprintf(chosen->name, sizeof(chosen->name), "%.*s", (int)sizeof(record->name), record->name);
 }
 
+/* Both are made by programs of this session. */
+_Static_assert(sizeof(struct prcb_node) == sizeof(struct prcb_chosen_node), "nodes are handed on");
+
+static void describe_chain(struct prcb_chosen *chosen, const struct prcb_chosen_chain *chain)
+{
+    chosen->node_count = chain->count <= PRCB_CHAIN_NODES ? chain->count : 0;
+    chosen->whole = chain->whole;
+    chosen->lock_holder = chain->holder <= INT32_MAX ? (pid_t)chain->holder : 0;
+    chosen->nodes = (const struct prcb_node *)chain->nodes;
+}
+
 /* Records are the session's own programs': what is checked is that there are no others. */
 static int take(void *ctx, void *data, size_t size)
 {
@@ -56,6 +67,8 @@ static int take(void *ctx, void *data, size_t size)
         chosen.stack = ((const struct prcb_chosen_stack *)data)->bytes;
         chosen.stack_bytes = record->length;
     }
+    if (!chosen.ended && size >= sizeof(struct prcb_chosen_chain))
+        describe_chain(&chosen, data);
     if (!chosen.ended && p->flags & PRCB_OPEN_OBJECTS)
         describe_object(&chosen, record);
     reading->result = reading->fn(&chosen, reading->ctx);
@@ -86,4 +99,29 @@ int bpf_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_
         return prcb_fail(err, result, "the ring of chosen waits cannot be read: %s",
                          strerror(-result));
     return reading.result;
+}
+
+int bpf_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *chain,
+                     struct prcb_error *err)
+{
+    const struct prcb_bpf_chain own = {
+        .generation = (uint32_t)(key >> 32),
+        .head = chain->head,
+        .proof = chain->proof,
+        .proof_at = chain->proof_at,
+        .hop = chain->hop,
+        .first = chain->first,
+        .next = chain->next,
+        .words = {chain->words[0], chain->words[1]},
+        .byte = chain->byte,
+        .lock_at = chain->lock_at,
+        .lock_number = chain->lock_number,
+    };
+    const uint32_t slot = (uint32_t)key;
+
+    if (slot >= p->max_threads)
+        return prcb_fail(err, -ESTALE, "there is no account %#llx", (unsigned long long)key);
+    if (bpf_map_update_elem(bpf_map__fd(p->bpf->skeleton->maps.chains), &slot, &own, BPF_ANY))
+        return prcb_fail(err, -errno, "a list of nodes cannot be followed: %s", strerror(errno));
+    return 0;
 }

@@ -366,14 +366,34 @@ int prcb_release(struct prcb *p, uint64_t key, struct prcb_error *err)
     return result;
 }
 
+/* 0 or -EOPNOTSUPP */
+static int check_chooses(const struct prcb *p, struct prcb_error *err)
+{
+    if (p->tier->chosen_read && p->flags & PRCB_OPEN_CHOSEN)
+        return 0;
+    return prcb_fail(err, -EOPNOTSUPP, "this session chooses no waits: %s",
+                     p->tier->chosen_read ? "it was not opened with PRCB_OPEN_CHOSEN"
+                                          : "only the bpf tier does");
+}
+
 int prcb_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
                      struct prcb_error *err)
 {
-    if (!p->tier->chosen_read || !(p->flags & PRCB_OPEN_CHOSEN))
-        return prcb_fail(err, -EOPNOTSUPP, "this session chooses no waits: %s",
-                         p->tier->chosen_read ? "it was not opened with PRCB_OPEN_CHOSEN"
-                                              : "only the bpf tier does");
-    return p->tier->chosen_read(p, fn, ctx, ret_lost, err);
+    int result = check_chooses(p, err);
+
+    return result ? result : p->tier->chosen_read(p, fn, ctx, ret_lost, err);
+}
+
+int prcb_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *chain,
+                      struct prcb_error *err)
+{
+    struct prcb_chain own;
+    int result = check_chooses(p, err);
+
+    if (result)
+        return result;
+    sized_take_record(chain, &own, sizeof(own));
+    return p->tier->chosen_chain(p, key, &own, err);
 }
 
 static const char *no_switches(const struct prcb *p)

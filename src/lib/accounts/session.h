@@ -89,6 +89,8 @@ struct tier {
     /* NULL: it chooses no waits */
     int (*chosen_read)(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
                        struct prcb_error *err);
+    int (*chosen_chain)(struct prcb *p, uint64_t key, const struct prcb_chain *chain,
+                        struct prcb_error *err);
     /* NULL: it has none */
     int (*kernel_stack)(struct prcb *p, uint64_t key, pid_t tid, char ret[KERNEL_STACK_BYTES],
                         struct prcb_error *err); /* L */

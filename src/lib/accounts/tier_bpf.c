@@ -92,8 +92,10 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     if (p->flags & PRCB_OPEN_SWITCHES)
         bpf_map__set_max_entries(skeleton->maps.switch_map, switch_map_elements(p));
     skeleton->rodata->config.chosen = (p->flags & PRCB_OPEN_CHOSEN) != 0;
-    if (p->flags & PRCB_OPEN_CHOSEN)
+    if (p->flags & PRCB_OPEN_CHOSEN) {
         bpf_map__set_max_entries(skeleton->maps.chosen_ring, CHOSEN_BYTES);
+        bpf_map__set_max_entries(skeleton->maps.chains, p->max_threads);
+    }
     bpf_program__set_autoload(skeleton->progs.prcb_kernel_stack, p->flags & PRCB_OPEN_REGISTERS);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, locks);
@@ -499,5 +501,6 @@ const struct tier tier_bpf = {
     .absent_reason = mapped_absent_reason,
     .limit = mapped_limit,
     .chosen_read = bpf_chosen_read,
+    .chosen_chain = bpf_chosen_chain,
     .kernel_stack = bpf_kernel_stack,
 };

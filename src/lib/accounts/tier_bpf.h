@@ -37,6 +37,8 @@ int bpf_profile_all(struct prcb *p, struct prcb_error *err);
 int bpf_follow_cgroups(struct prcb *p, struct prcb_error *err);
 int bpf_refresh(struct prcb *p, struct prcb_error *err);
 int bpf_open_chosen(struct prcb *p, struct prcb_error *err);
+int bpf_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *chain,
+                     struct prcb_error *err);
 int bpf_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
                     struct prcb_error *err);
 

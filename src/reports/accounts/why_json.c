@@ -226,6 +226,7 @@ int why_write_json(FILE *out, const struct why_output *output)
     json_doc_put_number(&b, reader, "unanswered", output->stacks->unanswered);
     json_doc_put_number(&b, reader, "interpreted", output->stacks->interpreted);
     json_doc_put_number(&b, reader, "uninterpreted", output->stacks->uninterpreted);
+    json_doc_put_number(&b, reader, "copied", output->stacks->copied);
     json_doc_put_text(&b, reader, "unread", output->stacks->unread);
     json_doc_put_number(&b, reader, "cpu_ns", output->stacks->cpu_ns);
     json_doc_put_number(&b, reader, "cost_ns", output->cost_ns);
