@@ -45,15 +45,25 @@ enum { REGISTER_PC = 0 };
 static const uint8_t dwarf_places[] = {0};
 #endif
 
+/* In which a thread cannot begin or end twice: its number is not given again so soon. */
+#define REPEATED_NS UINT64_C(1000000000)
+
 #define ABI_64 2 /* PERF_SAMPLE_REGS_ABI_64 */
 
 #ifndef PERF_RECORD_MISC_MMAP_BUILD_ID
 #define PERF_RECORD_MISC_MMAP_BUILD_ID (1 << 14)
 #endif
 
+/* Of a thread that begins or ends. */
+struct task {
+    int32_t pid, parent_pid, tid, parent_tid;
+    uint64_t time; /* by the event's clock */
+};
+
 struct ring {
     uint32_t cpu;
-    int fd; /* the event whose ring it is; -1: none yet */
+    struct task begun, ended; /* the last ones */
+    int fd;                   /* the event whose ring it is; -1: none yet */
     struct perf_event_mmap_page *page;
     uint8_t *data;
     size_t bytes;
@@ -555,10 +565,7 @@ static bool decode_name(const struct perf_event_header *head, struct ring_event 
 
 static bool decode_task(const struct perf_event_header *head, struct ring_event *ret)
 {
-    const struct {
-        int32_t pid, parent_pid, tid, parent_tid;
-        uint64_t time;
-    } *task = (const void *)(head + 1);
+    const struct task *task = (const void *)(head + 1);
 
     if (head->size < sizeof(*head) + sizeof(*task))
         return false;
@@ -677,6 +684,24 @@ static void copy_out(const struct ring *ring, uint64_t at, void *to, size_t byte
     memcpy((uint8_t *)to + first, ring->data, bytes - first);
 }
 
+/* Tells whether a record says once more that a thread has begun or ended: the kernel tells it to
+ * every event that is told of mappings, to one directly behind the other and into the same ring. */
+static bool is_repeated(const struct rings *rings, struct ring *ring,
+                        const struct perf_event_header *head)
+{
+    struct task *last = head->type == PERF_RECORD_FORK ? &ring->begun : &ring->ended, task;
+    bool same;
+
+    if ((head->type != PERF_RECORD_FORK && head->type != PERF_RECORD_EXIT) ||
+        !rings->file_fd_count || head->size < sizeof(*head) + sizeof(task))
+        return false;
+    memcpy(&task, head + 1, sizeof(task));
+    same = task.pid == last->pid && task.tid == last->tid && task.parent_pid == last->parent_pid &&
+           task.parent_tid == last->parent_tid && task.time - last->time < REPEATED_NS;
+    *last = same ? (struct task){.pid = 0} : task;
+    return same;
+}
+
 static int take(struct rings *rings, struct ring *ring, unsigned *ret_full)
 {
     /* Pairs with the kernel's store of data_head behind the records. */
@@ -699,6 +724,9 @@ static int take(struct rings *rings, struct ring *ring, unsigned *ret_full)
         if (result)
             break;
         copy_out(ring, at, rings->store + rings->used, record.size);
+        at += record.size;
+        if (is_repeated(rings, ring, (const void *)(rings->store + rings->used)))
+            continue;
         rings->taken[rings->taken_count++] = (struct taken){
             .time = time_of((const void *)(rings->store + rings->used)),
             .offset = rings->used,
@@ -706,7 +734,6 @@ static int take(struct rings *rings, struct ring *ring, unsigned *ret_full)
             .cpu = ring->cpu,
         };
         rings->used += record.size;
-        at += record.size;
     }
     /* Pairs with the kernel's load of data_tail before it writes over what was read. */
     __atomic_store_n(&ring->page->data_tail, at, __ATOMIC_RELEASE);
