@@ -57,7 +57,7 @@ bool child_end(pid_t pid, unsigned ms, int *ret_status)
 {
     struct timespec pause = {.tv_nsec = PAUSE_NS_FIRST};
     uint64_t deadline = now_ns() + ms * 1000000ull;
-    int status = 0;
+    int status = 1 << 8; /* of one that another reaped: it is not known to have succeeded */
 
     while (!has_ended(pid, &status)) {
         if (now_ns() >= deadline) {

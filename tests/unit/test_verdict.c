@@ -386,9 +386,10 @@ static void test_unanswered(void **state)
     w.processes[0].run_ns = 10 * MS;
     w.processes[0].wall_ns = 1000 * MS;
     w.figures.unanswered = &u;
-    assert_string_equal(said(&w), "It waits for others: at 9 of 10 looks a connection to "
-                                  "10.0.0.2:80 had sent something and got no answer yet, for up "
-                                  "to 187ms; it ran for 1.0 % of its time.\n");
+    assert_string_equal(said(&w),
+                        "It waited for work, or for others: at 9 of 10 looks a connection to "
+                        "10.0.0.2:80 had sent something and got no answer yet, for up "
+                        "to 187ms; it ran for 1.0 % of its time.\n");
     u.rows[0].looks = 2;
     assert_non_null(strstr(said(&w), "Nothing holds it up"));
 }

@@ -22,7 +22,7 @@
 
 #define LEAST_NS     UINT64_C(50000000) /* between two looks */
 #define COST_TIMES   100
-#define FILES_MOST   4096 /* descriptors of a process that are looked at */
+#define FILES_MOST   16384 /* descriptors of all processes that are looked at */
 #define ENDS_MOST    4096
 #define ANSWER_BYTES 65536
 
@@ -53,16 +53,15 @@ static bool in_own_netns(pid_t pid)
 }
 
 /* What a descriptor is called the kernel says; no file system is asked. */
-static void add_sockets(pid_t pid, uint64_t **inodes, size_t *count)
+static void add_sockets(pid_t pid, unsigned *left, uint64_t **inodes, size_t *count)
 {
     char path[40], link[64];
     struct dirent *entry;
-    unsigned left = FILES_MOST;
     DIR *dir;
 
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
     dir = in_own_netns(pid) ? opendir(path) : NULL;
-    while (dir && left-- && (entry = readdir(dir))) {
+    while (dir && *left && (*left)-- && (entry = readdir(dir))) {
         ssize_t length = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
         uint64_t inode;
 
@@ -121,10 +120,13 @@ static int add_end(struct unanswered_found *found, const struct inet_diag_msg *a
     return array_append(found->ends, found->count, end);
 }
 
-/* A connection that was just made has the same times for both. */
+/* A connection that was just made has the same times for both, as has who asks again as soon as an
+ * answer is there, within a tick: then it has sent more often. */
 static bool owes(const struct tcp_info *info)
 {
     return info->tcpi_last_data_sent < info->tcpi_last_data_recv ||
+           (info->tcpi_last_data_sent == info->tcpi_last_data_recv &&
+            info->tcpi_data_segs_out > info->tcpi_data_segs_in) ||
            (info->tcpi_data_segs_out && !info->tcpi_data_segs_in);
 }
 
@@ -251,12 +253,13 @@ void unanswered_look(struct unanswered *u, const pid_t *pids, size_t count)
     struct unanswered_found *found;
     uint64_t *inodes = NULL;
     size_t inode_count = 0;
+    unsigned left = FILES_MOST;
 
     if (now < u->again_ns)
         return;
     found = calloc(1, sizeof(*found));
     for (size_t i = 0; i < count && found; i++)
-        add_sockets(pids[i], &inodes, &inode_count);
+        add_sockets(pids[i], &left, &inodes, &inode_count);
     if (inode_count) {
         array_sort(inodes, inode_count, by_number);
         list(found, inodes, inode_count, AF_INET);

@@ -19,7 +19,8 @@
 #define SLOTS_MOST  16u          /* of a description of a scope, behind its variables */
 #define LOCALS_MOST 75u          /* more of them are in a table of their own */
 #define PARTS_MOST  32u          /* of a text */
-#define TABLE_MOST  (1u << 20)   /* bytes of a table of positions */
+#define WORD_MOST   65535        /* of V8's own words: offsets, kinds */
+#define TABLE_MOST  (1u << 16)   /* bytes of a table of positions */
 #define SOURCE_MOST (4u << 20)   /* of a source, before the position */
 
 /* Words that V8 says: a member of `struct words`, and its symbol. */
@@ -99,6 +100,10 @@ static int open_node(const struct runtime_process *process, void **ret_state)
     for (size_t i = 0; i < WORD_COUNT; i++) {
         int32_t word = (int32_t)(process->symbols[i].word & UINT32_MAX);
 
+        if (word < -WORD_MOST || word > WORD_MOST) {
+            free(n);
+            return -ENOTSUP;
+        }
         memcpy((char *)&n->w + i * sizeof(word), &word, sizeof(word));
     }
     *ret_state = n;
@@ -295,7 +300,7 @@ static int64_t letter_at(const struct node *n, uint64_t bytecode, uint64_t offse
         if (!next_number(n, &begin, end, &step) || !next_number(n, &begin, end, &move))
             return -1;
         step = step < 0 ? -(step + 1) : step;
-        if (step > UINT32_MAX || move > INT64_MAX >> 16 || move < INT64_MIN >> 16)
+        if (step > UINT32_MAX || move > INT32_MAX || move < INT32_MIN)
             return -1;
         at += step;
         position += move;

@@ -16,7 +16,7 @@
 #define PERCENT     5        /* of a processor */
 #define WAIT_NS     10000000 /* shorter waits are not read: there is time for the long ones */
 #define SETTLED_NS  500000000ull
-#define STACKS_MOST 20000 /* different ones of a reader, which keeps all of them */
+#define STACKS_MOST 8000 /* different ones of a reader, which keeps all of them */
 
 struct entry {
     uint64_t key, switches; /* the wait */

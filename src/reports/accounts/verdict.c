@@ -337,18 +337,19 @@ static void unanswered(struct making *m, const char *rule)
     const struct unanswered_row *row = owing(m->f->unanswered);
     struct sentence s;
 
-    if (!row || !does_nothing(m) || !begin(m, &s))
+    if (!row || m->verdict->count || m->run_ns + scores(m) >= m->wall_ns / 2 || !begin(m, &s))
         return;
-    fprintf(s.out, "It waits for others: at %u of %u looks ", row->looks, m->f->unanswered->looks);
+    fprintf(s.out, "%s waited for work, or for others: at %u of %u looks ",
+            m->several ? "They" : "It", row->looks, m->f->unanswered->looks);
     if (row->connections == 1)
         fputs("a connection", s.out);
     else
         fprintf(s.out, "up to %u connections", row->connections);
     fprintf(s.out, " to %s had sent something and got no answer yet, for up to ", row->remote);
     verdict_put_time(s.out, row->longest_ms * UINT64_C(1000000));
-    fputs("; it ran for ", s.out);
+    fprintf(s.out, "; %s ran for ", m->several ? "they" : "it");
     verdict_put_share(s.out, m->run_ns, m->wall_ns);
-    fputs(" of its time.", s.out);
+    fprintf(s.out, " of %s time.", m->several ? "their" : "its");
     end(m, &s, rule, 0, 0);
 }
 
@@ -588,6 +589,9 @@ static void waits(struct making *m, const char *rule)
             !verdict_score_of(group))
             break;
         if (m->verdict->count && !strcmp(m->verdict->lines[0].rule, "idle"))
+            break;
+        if (m->verdict->count && !strcmp(m->verdict->lines[0].rule, "unanswered") &&
+            verdict_score_of(group) < m->wall_ns / 50)
             break;
         first = first ? first : verdict_score_of(group);
         say_wait(m, rule, group);

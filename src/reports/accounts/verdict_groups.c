@@ -270,13 +270,14 @@ static void add_part(struct making *m, const struct why_process *process,
     group = group ? group : group_of(m, key);
     if (!group)
         return;
-    group->processes += group->process != process;
-    group->process = process;
+    group->processes += group->last != process;
+    group->last = process;
     group->cause = group->most ? group->cause : part->cause;
     group->ns += ns;
     group->either_ns += either ? ns : 0;
     if (!group->most || is_better(part, group->most)) {
         group->most = part;
+        group->process = process;
         group->cause = part->cause;
     }
     for (size_t i = 0; i < part->who_count; i++)

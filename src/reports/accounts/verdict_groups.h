@@ -22,6 +22,7 @@ struct group {
     char *key;
     const struct why_process *process; /* one of them */
     size_t processes;                  /* of one name and cgroup */
+    const struct why_process *last;    /* of these that was added */
     bool ready;                        /* no wait: it has no processor */
     uint32_t cause;
     uint64_t ns, either_ns;      /* either: may be idling */

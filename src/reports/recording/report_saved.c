@@ -108,7 +108,7 @@ bool report_print_saved(const struct report *report, FILE *out)
         fputs(": the last ", out);
         print_time(report->span_ns, out);
         if (s.at_ns > r->start_ns) {
-            fputs(s.tid ? "; that was until " : "; that was asked for ", out);
+            fputs(s.tid ? "; that was until " : "; that was called for ", out);
             print_time(s.at_ns - r->start_ns, out);
             fputs(" after the beginning", out);
         }

@@ -336,7 +336,7 @@ static void look_around(struct run *run)
     run->around_ns = run->now;
 }
 
-#define UNANSWERED_PROCESSES 8
+#define UNANSWERED_PROCESSES 256
 
 static void look_for_answers(struct run *run)
 {
