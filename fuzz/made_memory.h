@@ -64,6 +64,7 @@ static inline void read_made(const struct runtime *runtime, struct runtime_proce
         return;
     memcpy(nodes, input.data, input.size < sizeof(nodes) ? input.size : sizeof(nodes));
     thread.nodes = nodes;
+    thread.began_ns = UINT64_MAX;
     thread.node_count = sizeof(nodes) / sizeof(*nodes);
     read_thread(runtime, process, &thread, input);
 }

@@ -35,7 +35,7 @@ def interpreters():
 def python_frames(part):
     """Those of a stack that are an interpreter's."""
     return tuple((frame["function"], frame["file"], frame["line"])
-                 for frame in part["frames"] if "line" in frame)
+                 for frame in part.get("frames", []) if "line" in frame)
 
 
 def report_of(pid, *options):

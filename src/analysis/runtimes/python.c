@@ -214,7 +214,7 @@ static uint64_t first_frame(const struct python *p, uint64_t state)
 
 /* What is read of a frame. */
 struct seen {
-    uint64_t code, instruction;
+    uint64_t code, instruction, at; /* at: when it was there */
     uint8_t owner;
 };
 
@@ -229,8 +229,8 @@ static bool say_frame(struct python *p, const struct seen *seen, struct runtime_
         runtime_end_group(ret);
         return true;
     }
-    if (!python_code_find(&p->code, seen->code & ~(uint64_t)7, seen->instruction, &function, &file,
-                          &line) ||
+    if (!python_code_find(&p->code, seen->code & ~(uint64_t)7, seen->instruction, seen->at,
+                          &function, &file, &line) ||
         !runtime_put(ret, function, file, line))
         return false;
     if (l->entry == PYTHON_EACH || (l->entry == PYTHON_ENTRY && seen->owner))
@@ -249,6 +249,7 @@ static bool read_seen(const struct python *p, uint64_t at, uint32_t bytes, struc
         !python_said_in(frame, l->instruction, &ret->instruction) ||
         !python_said_in(frame, l->back, ret_back))
         return false;
+    ret->at = UINT64_MAX;
     ret->owner = l->owner < PYTHON_OBJECT_MOST ? frame[l->owner] : 0;
     return true;
 }
@@ -286,16 +287,26 @@ static void say_chain(const struct python *p, uint64_t state, struct runtime_fra
 
 static void read_nodes(void *state, const struct runtime_thread *thread, struct runtime_frames *ret)
 {
+    const char *function, *file;
+    bool said = true;
+    uint32_t line;
     struct python *p = state;
 
     runtime_set_state(ret, RUNTIME_PARTLY);
     for (uint32_t i = 0; i < thread->node_count; i++) {
         const struct runtime_node *node = &thread->nodes[i];
-        const struct seen seen = {node->words[0], node->words[1], (uint8_t)node->byte};
+        const struct seen seen = {node->words[0], node->words[1], thread->began_ns,
+                                  (uint8_t)node->byte};
 
-        if (!say_frame(p, &seen, ret))
-            return;
+        /* The rest is met all the same: the next wait there can have it. */
+        if (said)
+            said = say_frame(p, &seen, ret);
+        else
+            python_code_find(&p->code, seen.code & ~(uint64_t)7, seen.instruction, 0, &function,
+                             &file, &line);
     }
+    if (!said)
+        return;
     runtime_set_state(ret, thread->whole ? RUNTIME_COMPLETE : RUNTIME_PARTLY);
 }
 

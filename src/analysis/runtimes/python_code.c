@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "now.h"
 #include "python_lines.h"
 
 #define KEPT_BYTES (4u << 20)
@@ -22,6 +23,7 @@ struct known {
     uint64_t at; /* the instruction whose line was asked for last, */
     uint32_t line, lines_size;
     size_t size;                 /* of all of this */
+    uint64_t since;              /* it was this one then */
     const char *function, *file; /* both in bytes, behind the table of lines */
     unsigned char bytes[];
 };
@@ -198,6 +200,7 @@ static struct known *read_known(struct python_code *c, uint64_t object, const st
         fresh->lines_size = (uint32_t)size;
     fresh->function = (char *)fresh->bytes + size;
     fresh->file = fresh->function + function_size;
+    fresh->since = now_ns();
     memcpy(fresh->bytes + size, function, function_size);
     memcpy(fresh->bytes + size + function_size, file, file_size);
     return keep(c, fresh);
@@ -238,12 +241,12 @@ static uint32_t line_of(const struct python_code *c, struct known *known, uint64
     return known->line;
 }
 
-bool python_code_find(struct python_code *c, uint64_t object, uint64_t instruction,
+bool python_code_find(struct python_code *c, uint64_t object, uint64_t instruction, uint64_t at,
                       const char **ret_function, const char **ret_file, uint32_t *ret_line)
 {
     struct known *known = find_known(c, object);
 
-    if (!known)
+    if (!known || known->since > at)
         return false;
     *ret_function = known->function;
     *ret_file = known->file;

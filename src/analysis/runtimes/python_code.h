@@ -31,7 +31,7 @@ void python_code_deinit(struct python_code *c);
 
 /* Finds the function of a code object, and the line of an instruction in it (as the layout counts
  * these). The texts live until the next call. False: it could not be read. */
-bool python_code_find(struct python_code *c, uint64_t object, uint64_t instruction,
+bool python_code_find(struct python_code *c, uint64_t object, uint64_t instruction, uint64_t at,
                       const char **ret_function, const char **ret_file, uint32_t *ret_line);
 
 /* Reads a text object as UTF-8, cut at the room for it. */

@@ -107,6 +107,7 @@ struct runtime_thread {
     const struct runtime_node *nodes;
     uint32_t node_count;
     bool whole; /* the last node is the outermost */
+    uint64_t began_ns; /* when they were: an object met later may be another one */
 };
 
 struct runtime_frames; /* where a reader puts frames: opaque */

@@ -42,6 +42,7 @@ struct frozen {
     const struct runtime_node *nodes;
     uint32_t node_count;
     bool whole;
+    uint64_t began_ns;
     uint64_t auxv[FROZEN_AUXV]; /* of its program, as it was right before the copy */
     ssize_t auxv_length;        /* bytes; -errno: not known */
 };

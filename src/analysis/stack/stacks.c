@@ -1131,6 +1131,7 @@ static int unwind_with(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
     frozen->node_count = found->copied ? chosen->node_count : 0;
     frozen->nodes = (const struct runtime_node *)chosen->nodes;
     frozen->whole = chosen->whole != 0;
+    frozen->began_ns = chosen->began_ns;
     result = unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes), own, NULL,
                              found->addresses, &found->count, &found->end);
     frozen->node_count = 0;
@@ -1151,7 +1152,8 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
 
     set_frozen(frozen, chosen);
     found->copied = copied;
-    found->alike = t || asks ? NULL : alike_find(s->alike, key_of(process, chosen), frozen);
+    found->alike =
+        t || asks || copied ? NULL : alike_find(s->alike, key_of(process, chosen), frozen);
     if (found->alike)
         return 0;
     if (copied || t || asks)
@@ -1173,12 +1175,11 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
 static void keep_alike(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                        const struct found *found, const struct known_stack *stack)
 {
-    bool complete = found->copied ? unwinder_runtime(s->unwinder)->state == RUNTIME_COMPLETE
-                                  : !found->interpreted;
     struct alike_words by;
 
     by.words = unwinder_words(s->unwinder, &by.count, &by.used_fp);
-    if (by.words && complete && found->end == STACK_COMPLETE && !found->process->files.has_list)
+    if (by.words && !found->interpreted && found->end == STACK_COMPLETE &&
+        !found->process->files.has_list)
         alike_keep(&s->alike, key_of(found->process, chosen), unwinder_frozen(s->unwinder), &by,
                    stack);
 }

@@ -50,6 +50,7 @@ struct ask {
     uint64_t address;     /* FILE: where it is mapped; NAME, LINE */
     struct frozen_registers at;
     uint64_t low, length;
+    uint64_t began_ns;
     uint32_t node_count, whole; /* UNWIND: of its interpreter's frames, in shared memory */
     uint32_t ran;               /* UNWIND: these are known, too */
     uint64_t registers[FROZEN_REGISTERS];
@@ -204,7 +205,7 @@ static void answer_unwind(struct child *child, const struct ask *ask, struct ans
     struct runtimes *runtimes = ask->tid ? image_runtimes(image) : NULL;
     struct runtime_answer *runtime = &child->shared->runtime;
     const struct runtime_thread thread = {ask->tid, ask->at.sp, child->shared->nodes,
-                                          ask->node_count, ask->whole != 0};
+                                          ask->node_count, ask->whole != 0, ask->began_ns};
     enum stack_end end;
 
     runtime->count = 0;
@@ -567,6 +568,7 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, const uint64_
     if (u->frozen.node_count && u->frozen.node_count <= RUNTIME_NODES) {
         ask.node_count = u->frozen.node_count;
         ask.whole = u->frozen.whole;
+        ask.began_ns = u->frozen.began_ns;
         memcpy(u->shared->nodes, u->frozen.nodes, ask.node_count * sizeof(*u->frozen.nodes));
     }
     if (u->frozen.registers) {
