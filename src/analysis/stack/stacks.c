@@ -1157,8 +1157,8 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
     if (found->alike)
         return 0;
     if (copied || t || asks)
-        own =
-            process->nested ? own_number(chosen->pid, chosen->tid, &process->nested) : chosen->tid;
+        own = process->nested && !copied ? own_number(chosen->pid, chosen->tid, &process->nested)
+                                         : chosen->tid; /* whom copies are of needs no number */
     result = unwind_with(s, chosen, own, found);
     if (!result && asks)
         follow_chain(s, chosen->key);

@@ -90,7 +90,8 @@ struct prcb_bpf_chain {
     __u32 words[2];    /* the same: what is copied, */
     __u32 byte;        /* and one byte; ABSENT: 0 in its place */
     __u64 lock_at;     /* as of prcb_stack */
-    __u32 lock_number, pad;
+    __u32 lock_number;
+    __u32 slot; /* the account's, by which it is found */
 };
 
 struct prcb_chosen_node {

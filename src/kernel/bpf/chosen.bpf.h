@@ -168,13 +168,21 @@ static __noinline int copy_chain(const struct prcb_bpf_chain *chain, struct prcb
     return 0;
 }
 
+/* The kernel may give an element that was replaced to another slot while it is read. */
+static __always_inline bool is_chain_of(const struct prcb_bpf_chain *chain, __u32 slot,
+                                        const struct prcb_account_block *account)
+{
+    return chain && *(const volatile __u32 *)&chain->slot == slot &&
+           *(const volatile __u32 *)&chain->generation == account->generation;
+}
+
 static __always_inline const struct prcb_bpf_chain *
 chain_of(const struct tag *tag, const struct prcb_account_block *account)
 {
     __u32 slot = tag->profiles[0].slot;
     const struct prcb_bpf_chain *chain = bpf_map_lookup_elem(&chains, &slot);
 
-    return chain && chain->generation == account->generation ? chain : NULL;
+    return is_chain_of(chain, slot, account) ? chain : NULL;
 }
 
 /* The thread is still the current one, so its user memory is in reach. */
@@ -211,6 +219,8 @@ static __always_inline bool record_with(const struct prcb_bpf_chain *chain, stru
         return false;
     copy_wait(&chosen->stack, tag, account, s);
     copy_chain(chain, chosen);
+    if (!is_chain_of(chain, tag->profiles[0].slot, account))
+        chosen->count = chosen->holder = 0;
     bpf_ringbuf_submit(chosen, BPF_RB_NO_WAKEUP);
     return true;
 }

@@ -106,6 +106,7 @@ int bpf_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *chai
 {
     const struct prcb_bpf_chain own = {
         .generation = (uint32_t)(key >> 32),
+        .slot = (uint32_t)key,
         .head = chain->head,
         .proof = chain->proof,
         .proof_at = chain->proof_at,

@@ -347,7 +347,8 @@ const struct cli_command cmd_dump = {
     .summary = "read Windows crash dumps: what each processor was doing",
     .description =
         "Reads Windows kernel crash dumps and shows what each processor was doing: kernel, user,\n"
-        "DPC and interrupt time, power state, current thread. Compressed dumps (.xz, .zst, .gz)\n"
+        "DPC and interrupt time, power state, current thread. Compressed dumps (.xz, .zst, .gz, "
+        ".bz2, .zip)\n"
         "are read as they are; of a directory, all *.dmp files below it.",
     .options = options,
     .examples = "  prcb dump MEMORY.DMP\n"
