@@ -106,7 +106,7 @@ struct runtime_thread {
      * thread. node_count 0: they were not. */
     const struct runtime_node *nodes;
     uint32_t node_count;
-    bool whole; /* the last node is the outermost */
+    bool whole;        /* the last node is the outermost */
     uint64_t began_ns; /* when they were: an object met later may be another one */
 };
 

@@ -204,7 +204,7 @@ static void answer_unwind(struct child *child, const struct ask *ask, struct ans
     struct image *image = child->images[ask->image];
     struct runtimes *runtimes = ask->tid ? image_runtimes(image) : NULL;
     struct runtime_answer *runtime = &child->shared->runtime;
-    const struct runtime_thread thread = {ask->tid, ask->at.sp, child->shared->nodes,
+    const struct runtime_thread thread = {ask->tid,        ask->at.sp,      child->shared->nodes,
                                           ask->node_count, ask->whole != 0, ask->began_ns};
     enum stack_end end;
 
