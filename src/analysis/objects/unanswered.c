@@ -2,7 +2,6 @@
 #include "unanswered.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -13,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "array.h"
 #include "descriptors.h"
+#include "now.h"
+#include "reach.h"
 
 #define LEAST_NS     UINT64_C(50000000) /* between two looks */
 #define COST_TIMES   100
@@ -27,14 +26,6 @@
 #define ANSWER_BYTES 65536
 
 enum { ESTABLISHED = 1, LISTEN = 10 };
-
-static uint64_t now_by(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static int by_number(const void *left, const void *right)
 {
@@ -45,32 +36,31 @@ static int by_number(const void *left, const void *right)
 
 static bool in_own_netns(pid_t pid)
 {
-    struct stat own, other;
-    char path[40];
+    char path[40], own[64], other[64];
+    ssize_t length = readlink("/proc/self/ns/net", own, sizeof(own) - 1);
 
+    own[length > 0 ? length : 0] = '\0';
     snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
-    return !stat("/proc/self/ns/net", &own) && !stat(path, &other) && own.st_ino == other.st_ino;
+    return reach_link(pid, path, other, sizeof(other)) > 0 && !strcmp(own, other);
 }
 
-/* What a descriptor is called the kernel says; no file system is asked. */
+/* What a descriptor is called the kernel says; no file system is asked, but a process in exec may
+ * have the lock that procfs takes. */
 static void add_sockets(pid_t pid, unsigned *left, uint64_t **inodes, size_t *count)
 {
-    char path[40], link[64];
-    struct dirent *entry;
-    DIR *dir;
+    char path[40], *links = NULL;
+    ssize_t length;
 
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-    dir = in_own_netns(pid) ? opendir(path) : NULL;
-    while (dir && *left && (*left)-- && (entry = readdir(dir))) {
-        ssize_t length = readlinkat(dirfd(dir), entry->d_name, link, sizeof(link) - 1);
+    length = *left && in_own_netns(pid) ? reach_links(pid, path, &links) : 0;
+    for (const char *link = links; link && link < links + length && *left;
+         link += strlen(link) + 1, (*left)--) {
         uint64_t inode;
 
-        link[length > 0 ? length : 0] = '\0';
-        if (descriptor_number(link, "socket", &inode) && array_append(*inodes, *count, inode))
+        if (descriptor_number(++link, "socket", &inode) && array_append(*inodes, *count, inode))
             break;
     }
-    if (dir)
-        closedir(dir);
+    free(links);
 }
 
 /* Finds the times of a connection among the attributes of its message. */
@@ -249,7 +239,7 @@ static void add_look(struct unanswered *u, const struct unanswered_found *found)
 
 void unanswered_look(struct unanswered *u, const pid_t *pids, size_t count)
 {
-    uint64_t now = now_by(CLOCK_MONOTONIC), began = now_by(CLOCK_THREAD_CPUTIME_ID), cost;
+    uint64_t now = now_ns(), cost;
     struct unanswered_found *found;
     uint64_t *inodes = NULL;
     size_t inode_count = 0;
@@ -271,6 +261,6 @@ void unanswered_look(struct unanswered *u, const pid_t *pids, size_t count)
     }
     free(found);
     free(inodes);
-    cost = COST_TIMES * (now_by(CLOCK_THREAD_CPUTIME_ID) - began);
+    cost = COST_TIMES * (now_ns() - now);
     u->again_ns = now + (cost > LEAST_NS ? cost : LEAST_NS);
 }

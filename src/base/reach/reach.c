@@ -242,16 +242,18 @@ static void trim_area(int64_t used)
         madvise(the.area, REACH_MOST, MADV_REMOVE);
 }
 
-/* Takes the bytes into `to` or, if that is NULL, into *ret_bytes, with a NUL behind them. */
-static ssize_t take_bytes_of(struct reach_ask *ask, size_t text, const int *place, void *to,
+/* Takes the bytes, of a place where that is not -1, into `to` or, if that is NULL, into *ret_bytes,
+ * with a NUL behind them. */
+static ssize_t take_bytes_of(struct reach_ask *ask, size_t text, int place, void *to,
                              char **ret_bytes)
 {
+    const int fds[2] = {place, -1};
     struct reach_answer answer = {0};
     int64_t result;
     int fd = -1;
 
     pthread_mutex_lock(&lock);
-    result = question(ask, text, place, place != NULL, &answer, &fd);
+    result = question(ask, text, fds, place >= 0, &answer, &fd);
     if (fd >= 0)
         close(fd);
     if (result > (int64_t)ask->size)
@@ -273,7 +275,7 @@ static ssize_t take_bytes_of(struct reach_ask *ask, size_t text, const int *plac
 
 static ssize_t take_bytes(struct reach_ask *ask, size_t text, void *to, char **ret_bytes)
 {
-    return take_bytes_of(ask, text, NULL, to, ret_bytes);
+    return take_bytes_of(ask, text, -1, to, ret_bytes);
 }
 
 ssize_t reach_memory(pid_t pid, uint64_t address, void *to, size_t size)
@@ -399,7 +401,7 @@ int reach_mapped_as(int place, uint64_t *ret_device, uint64_t *ret_inode)
 {
     uint64_t numbers[2];
     struct reach_ask ask = {.what = REACH_MAPPED, .size = sizeof(numbers)};
-    ssize_t got = take_bytes_of(&ask, 0, &place, numbers, NULL);
+    ssize_t got = take_bytes_of(&ask, 0, place, numbers, NULL);
 
     if (got != sizeof(numbers))
         return got < 0 ? (int)got : -EIO;
