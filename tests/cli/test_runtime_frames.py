@@ -150,7 +150,8 @@ class Java(unittest.TestCase):
         for frames in said:
             self.assertIn(frames, found)
         for part in parts:
-            self.assertTrue(part["complete"], part)
+            # A short wait, chosen at random, may be in the middle of what the compiler made.
+            self.assertTrue(part["complete"] or part["ns"] < 10000000, part)
             # What the VM waits with for objects that nobody uses any more is no fault of the program's.
             if any(frame["function"] == "java.lang.ref.ReferenceQueue.remove" for frame in part["frames"]):
                 self.assertEqual(part["kind"], "idle", part)
