@@ -12,12 +12,13 @@ from cpu_cgroup import CpuCgroup
 
 # Accounts read the clock of the run queues, recordings CLOCK_MONOTONIC: each switch by so much (docs/figures.md).
 CLOCKS_NS = 15_000
+INTERRUPT_NS = 50000 # once between the two clocks, on a machine that is not alone on its processors
 
 
 class Recordings(House):
     def near(self, recorded, true, switches, what, unknown=0):
         """unknown: time that the recording says it has no record of."""
-        self.assertLess(abs(recorded - true), 0.005 * true + switches * CLOCKS_NS + unknown, what)
+        self.assertLess(abs(recorded - true), 0.005 * true + switches * CLOCKS_NS + INTERRUPT_NS + unknown, what)
 
     def between(self, said, least, most, row):
         """Of a thread that makes some 20 switches; what it did besides may be any of it."""
