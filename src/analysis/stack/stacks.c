@@ -74,6 +74,23 @@ static void empty(struct table *table)
     table_free(table);
 }
 
+/* What is kept of an account, of so many bytes, all zero at first; NULL: no memory. */
+static void *kept_of(struct table *table, uint64_t key, size_t size)
+{
+    void *item = table_find(table, key);
+
+    if (item)
+        return item;
+    if (table->count >= WAITS_MOST)
+        empty(table);
+    item = calloc(1, size);
+    if (item && table_put(table, key, item)) {
+        free(item);
+        item = NULL;
+    }
+    return item;
+}
+
 /* ---- what is kept ----------------------------------------------------------------------- */
 
 struct known_stack {
@@ -85,7 +102,7 @@ struct known_stack {
 
 /* The last wait of a thread that was asked for. error: why there is no stack, 0: there is. */
 struct known_wait {
-    uint64_t key, switches;
+    uint64_t switches;
     int error;
     bool is_long; /* as it was when it was looked at */
     const struct known_stack *stack;
@@ -96,7 +113,6 @@ struct known_wait {
 
 /* Whether a thread's frames in an interpreter are copied as its waits begin. */
 struct known_chain {
-    uint64_t key;
     bool there;        /* they are, */
     bool none;         /* or the thread was none of an interpreter's */
     uint64_t asked_ns; /* when it was asked where they are */
@@ -872,24 +888,6 @@ static int fit_image(struct prcb_stacks *s, pid_t pid, struct process **process)
     return result ? result : -EAGAIN;
 }
 
-static struct known_chain *chain_of(struct prcb_stacks *s, uint64_t key)
-{
-    struct known_chain *chain = table_find(&s->chains, key);
-
-    if (chain)
-        return chain;
-    if (s->chains.count >= WAITS_MOST)
-        empty(&s->chains);
-    chain = calloc(1, sizeof(*chain));
-    if (chain && table_put(&s->chains, key, chain)) {
-        free(chain);
-        chain = NULL;
-    }
-    if (chain)
-        chain->key = key;
-    return chain;
-}
-
 static bool is_copied(const struct prcb_stacks *s, uint64_t key)
 {
     const struct known_chain *chain = table_find(&s->chains, key);
@@ -915,7 +913,7 @@ static void follow_chain(struct prcb_stacks *s, uint64_t key)
         .lock_at = runtime->lock_at,
         .lock_number = runtime->lock_number,
     };
-    struct known_chain *chain = chain_of(s, key);
+    struct known_chain *chain = kept_of(&s->chains, key, sizeof(*chain));
 
     if (!chain || (chain->there && now_ns() - chain->asked_ns < CHAIN_ASK_NS))
         return;
@@ -1084,17 +1082,9 @@ static struct prcb_thread *open_going_on(struct prcb_stacks *s, const struct prc
     return NULL;
 }
 
-/* Stacks whose interpreter's frames were copied are alike if these are. */
-static struct alike_key key_of(const struct process *process, const struct prcb_chosen *chosen)
+static struct alike_key key_of(const struct process *process)
 {
-    uint64_t hash = process->reading;
-
-    for (uint32_t i = 0; i < chosen->node_count; i++) {
-        const struct prcb_node *node = &chosen->nodes[i];
-
-        hash = table_mix(table_mix(table_mix(hash, node->words[0]), node->words[1]), node->byte);
-    }
-    return (struct alike_key){process->identity, hash};
+    return (struct alike_key){process->identity, process->reading};
 }
 
 /* Whether it is to be asked where the thread has its frames, which were not copied: it has begun
@@ -1152,8 +1142,9 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
 
     set_frozen(frozen, chosen);
     found->copied = copied;
-    found->alike =
-        t || asks || copied ? NULL : alike_find(s->alike, key_of(process, chosen), frozen);
+    found->interpreted = false;
+    /* Pointers alone do not say that two copies of an interpreter's frames are the same. */
+    found->alike = t || asks || copied ? NULL : alike_find(s->alike, key_of(process), frozen);
     if (found->alike)
         return 0;
     if (copied || t || asks)
@@ -1172,16 +1163,15 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
 }
 
 /* Keeps a stack for those like it, if it says all of itself. */
-static void keep_alike(struct prcb_stacks *s, const struct prcb_chosen *chosen,
-                       const struct found *found, const struct known_stack *stack)
+static void keep_alike(struct prcb_stacks *s, const struct found *found,
+                       const struct known_stack *stack)
 {
     struct alike_words by;
 
     by.words = unwinder_words(s->unwinder, &by.count, &by.used_fp);
     if (by.words && !found->interpreted && found->end == STACK_COMPLETE &&
         !found->process->files.has_list)
-        alike_keep(&s->alike, key_of(found->process, chosen), unwinder_frozen(s->unwinder), &by,
-                   stack);
+        alike_keep(&s->alike, key_of(found->process), unwinder_frozen(s->unwinder), &by, stack);
 }
 
 /* Counts what is known of interpreters' frames. One that was over before it was read may have had
@@ -1191,9 +1181,7 @@ static void count_runtime(struct prcb_stacks *s, const struct prcb_chosen *chose
 {
     const unsigned image = (unsigned)(found->process - s->processes);
     const struct known_chain *chain = table_find(&s->chains, chosen->key);
-    uint32_t state = found->alike         ? found->copied ? RUNTIME_COMPLETE : RUNTIME_PARTLY
-                     : found->interpreted ? unwinder_runtime(s->unwinder)->state
-                                          : RUNTIME_PARTLY;
+    uint32_t state = found->interpreted ? unwinder_runtime(s->unwinder)->state : RUNTIME_PARTLY;
 
     if (!unwinder_has_runtime(s->unwinder, image) ||
         (!found->interpreted && !found->copied && chain && chain->none))
@@ -1240,7 +1228,7 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
         result = make_stack(s, &found, ret);
     if (!result) {
         count_runtime(s, chosen, &found);
-        keep_alike(s, chosen, &found, *ret);
+        keep_alike(s, &found, *ret);
     }
     give_up(found.process, result, began);
     return result;
@@ -1360,25 +1348,6 @@ static int explain(const struct prcb_account *a, int result, struct prcb_error *
     return prcb_fail(err, result, "stack of thread %d: %s", (int)a->tid, why);
 }
 
-static struct known_wait *wait_of(struct prcb_stacks *s, uint64_t key)
-{
-    struct known_wait *wait = table_find(&s->waits, key);
-
-    if (wait)
-        return wait;
-    if (s->waits.count >= WAITS_MOST)
-        empty(&s->waits);
-    wait = calloc(1, sizeof(*wait));
-    if (wait) {
-        wait->key = key;
-        if (table_put(&s->waits, key, wait)) {
-            free(wait);
-            wait = NULL;
-        }
-    }
-    return wait;
-}
-
 /* Whether the reason holds for as long as the wait does. */
 static bool lasts(int result)
 {
@@ -1494,7 +1463,7 @@ int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct
         return prcb_fail(err, -EINVAL, "the reader has no session");
     sized_take_record(a, &record, sizeof(record));
     s->status.asked++;
-    wait = wait_of(s, record.key);
+    wait = kept_of(&s->waits, record.key, sizeof(*wait));
     if (!wait)
         return prcb_fail(err, -ENOMEM, "out of memory");
     if (wait->switches == record.switches && (wait->stack || wait->error) &&
