@@ -20,6 +20,7 @@
 #include "demangle.h"
 #include "go_program.h"
 #include "source_line.h"
+#include "text.h"
 
 #define NOTHING  "" /* name of a row that only ends the one before */
 #define ROWS_MAX (1u << 23)
@@ -263,9 +264,9 @@ static int read_go(struct symbols *symbols, Elf *elf, uint64_t bias)
 
 static void build_id_text(const unsigned char *bits, int length, char *ret, size_t size)
 {
-    *ret = '\0';
-    for (int i = 0; i < length && 2 * (size_t)i + 2 < size; i++)
-        snprintf(ret + 2 * i, 3, "%02x", bits[i]);
+    size_t most = (size - 1) / 2, count = length > 0 ? (size_t)length : 0;
+
+    text_hex(bits, count < most ? count : most, ret);
 }
 
 static bool same_build(Dwfl_Module *module, const char *build_id)

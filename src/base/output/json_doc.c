@@ -95,9 +95,7 @@ json_object *json_doc_hex(const uint8_t *bytes, size_t length)
     char *text = malloc(2 * length + 1);
     json_object *o;
 
-    for (size_t i = 0; text && i < length; i++)
-        sprintf(text + 2 * i, "%02x", bytes[i]);
-    o = json_object_new_string(text && length ? text : "");
+    o = json_object_new_string(text ? text_hex(bytes, length, text) : "");
     free(text);
     return o;
 }

@@ -20,6 +20,7 @@
 #include "cli.h"
 #include "error.h"
 #include "link.h"
+#include "text.h"
 
 #define BACKLOG  128
 #define READY_MS 30000
@@ -131,8 +132,7 @@ static int make_token(char *ret)
 
     if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
         return -EIO;
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+    text_hex(bytes, sizeof(bytes), ret);
     return 0;
 }
 

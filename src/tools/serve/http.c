@@ -15,6 +15,7 @@
 #include "guard.h"
 #include "number.h"
 #include "parts.h"
+#include "text.h"
 
 #define CONNECTIONS   256
 #define NEWCOMERS     16 /* of these; when so few are free, the oldest stranger's is, too */
@@ -425,8 +426,7 @@ static int make_secret(char *ret, size_t digits)
 
     if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
         return -EIO;
-    for (size_t i = 0; i < digits / 2; i++)
-        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+    text_hex(bytes, digits / 2, ret);
     return 0;
 }
 
