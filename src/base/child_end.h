@@ -14,8 +14,8 @@
 #define CHILDREN_LEFT 16 /* that are remembered */
 
 /* Waits for a child's end for at most so long, and reaps it. False: it goes on, and is reaped when
- * children_left is called after its end. ret_status: of waitpid, 0 if another has reaped it; NULL:
- * nobody asks. */
+ * children_left is called after its end. ret_status: of waitpid, that of exit(1) if another has
+ * reaped it; NULL: nobody asks. */
 bool child_end(pid_t pid, unsigned ms, int *ret_status);
 
 /* Returns how many children go on that were not waited for longer. Who starts children starts none

@@ -8,13 +8,19 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* name: of a file, without its folder. */
+static inline bool is_libc_name(const char *name)
+{
+    return !strncmp(name, "libc.so", 7) || !strncmp(name, "libc-", 5) ||
+           !strncmp(name, "libpthread", 10) || !strncmp(name, "ld-", 3);
+}
+
 /* file: a path, as glibc and musl name theirs, or NULL. */
 static inline bool is_libc_file(const char *file)
 {
     const char *slash = file ? strrchr(file, '/') : NULL;
 
-    return slash && (!strncmp(slash, "/libc.so", 8) || !strncmp(slash, "/libc-", 6) ||
-                     !strncmp(slash, "/libpthread", 11) || !strncmp(slash, "/ld-", 4));
+    return slash && is_libc_name(slash + 1);
 }
 
 #endif

@@ -305,9 +305,8 @@ static void read_nodes(void *state, const struct runtime_thread *thread, struct 
             python_code_find(&p->code, seen.code & ~(uint64_t)7, seen.instruction, 0, &function,
                              &file, &line);
     }
-    if (!said)
-        return;
-    runtime_set_state(ret, thread->whole ? RUNTIME_COMPLETE : RUNTIME_PARTLY);
+    if (said && thread->whole)
+        runtime_set_state(ret, RUNTIME_COMPLETE);
 }
 
 static void read_python(void *state, const struct runtime_process *process,

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libc_file.h"
+
 /* Programs and libraries that run others' code: by how their files' names begin. */
 static const char *const runtimes[] = {"python3", "libpython", "libjvm",  "libjava",  "node",
                                        "libnode", "ruby",      "libruby", "beam.smp", "php"};
@@ -48,14 +50,6 @@ static bool is_interpreted(const struct prcb_frame *frame)
 static bool is_kernel(const struct prcb_frame *frame)
 {
     return !frame->address && !frame->place && frame->file && *frame->file == '[';
-}
-
-static bool in_c_library(const struct prcb_frame *frame)
-{
-    const char *name = file_name(frame);
-
-    return begins(name, "libc.so") || begins(name, "libc-") || begins(name, "libpthread") ||
-           begins(name, "ld-");
 }
 
 static bool begins_any(const char *text, const char *const *with, size_t count)
@@ -101,8 +95,8 @@ static bool is_standard(const struct prcb_frame *frame)
 /* Whether a function is what its program is for, rather than how it waits. */
 static bool is_own(const struct prcb_frame *frame)
 {
-    return !is_kernel(frame) && !in_c_library(frame) && !in_runtime(frame) && !in_library(frame) &&
-           frame->function && !is_standard(frame);
+    return !is_kernel(frame) && !is_libc_name(file_name(frame)) && !in_runtime(frame) &&
+           !in_library(frame) && frame->function && !is_standard(frame);
 }
 
 /* A function that every stack has at its outer end says nothing. */
@@ -129,7 +123,7 @@ const struct prcb_frame *place_of(const struct prcb_stack *stack, const struct p
                 *ret_by = frame + 1;
             return frame;
         }
-        if (is_kernel(frame) || in_c_library(frame) || in_runtime(frame) || !frame->file)
+        if (is_kernel(frame) || is_libc_name(file_name(frame)) || in_runtime(frame) || !frame->file)
             continue;
         if (!frame->function)
             unnamed = unnamed || in_library(frame) ? unnamed : frame;

@@ -312,12 +312,6 @@ static void tasks(struct making *m, const char *rule)
     }
 }
 
-/* Whether it hardly runs, or waits for something that is known to hold it up. */
-static bool does_nothing(const struct making *m)
-{
-    return m->wall_ns && !m->verdict->count && m->run_ns + scores(m) < m->wall_ns / 10;
-}
-
 /* The other end that was found most often to owe an answer; NULL: none was at a quarter of looks.
  */
 static const struct unanswered_row *owing(const struct unanswered *u)
@@ -357,7 +351,8 @@ static void idle(struct making *m, const char *rule)
 {
     struct sentence s;
 
-    if (!does_nothing(m) || scores(m) >= m->wall_ns / 50 || !begin(m, &s))
+    if (!m->wall_ns || m->verdict->count || scores(m) >= m->wall_ns / 50 ||
+        m->run_ns + scores(m) >= m->wall_ns / 10 || !begin(m, &s))
         return;
     if (m->idle_ns >= m->either_ns) {
         fputs("Nothing holds it up: it waited for work for ", s.out);
@@ -577,21 +572,19 @@ static void path(struct making *m, const char *rule)
 
 static void waits(struct making *m, const char *rule)
 {
-    uint64_t first = 0;
+    const char *before = m->verdict->count ? m->verdict->lines[0].rule : "";
+    uint64_t least = !strcmp(before, "unanswered") ? m->wall_ns / 50 : 0, first = 0;
     int said = 0;
 
+    if (!strcmp(before, "idle"))
+        return;
     for (size_t i = 0; i < m->count && said < CAUSES_MOST; i++) {
         const struct group *group = &m->groups[i];
 
         if (is_told(m, group))
             continue;
         if (verdict_score_of(group) < (first ? first : scores(m)) / (first ? 5 : 50) ||
-            !verdict_score_of(group))
-            break;
-        if (m->verdict->count && !strcmp(m->verdict->lines[0].rule, "idle"))
-            break;
-        if (m->verdict->count && !strcmp(m->verdict->lines[0].rule, "unanswered") &&
-            verdict_score_of(group) < m->wall_ns / 50)
+            verdict_score_of(group) < least || !verdict_score_of(group))
             break;
         first = first ? first : verdict_score_of(group);
         say_wait(m, rule, group);
