@@ -55,12 +55,13 @@ struct sockets {
     uint64_t own; /* namespace, that diag speaks of; 0: none */
 };
 
-static uint64_t netns_of(pid_t pid, const char *process)
+uint64_t sockets_netns(pid_t pid)
 {
-    char path[NAME_MAX + 16], link[64] = "";
+    char path[40] = "/proc/self/ns/net", link[64] = "";
     uint64_t ret = 0;
 
-    snprintf(path, sizeof(path), "/proc/%s/ns/net", process);
+    if (pid)
+        snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
     if (reach_link(pid, path, link, sizeof(link)) < 0 || sscanf(link, "net:[%" SCNu64, &ret) != 1)
         return 0;
     return ret;
@@ -87,7 +88,7 @@ int sockets_open(struct sockets **ret)
     if (!s)
         return -ENOMEM;
     s->diag = unix_socket_open();
-    s->own = s->diag >= 0 ? netns_of(0, "self") : 0;
+    s->own = s->diag >= 0 ? sockets_netns(0) : 0;
     *ret = s;
     return 0;
 }
@@ -391,14 +392,6 @@ static void look_at_row(struct sockets_wanted *rows, size_t count, const struct 
     }
 }
 
-static uint64_t netns_now(pid_t pid)
-{
-    char process[16];
-
-    snprintf(process, sizeof(process), "%d", (int)pid);
-    return netns_of(pid, process);
-}
-
 static void look_through(struct sockets_wanted *rows, size_t count, const struct elsewhere *place,
                          uint64_t own)
 {
@@ -417,7 +410,7 @@ static void look_through(struct sockets_wanted *rows, size_t count, const struct
         fclose(in);
     }
     /* It may have gone into another meanwhile. */
-    for (size_t i = 0; i < space.count && (i || netns_now(place->pid) == place->netns); i++)
+    for (size_t i = 0; i < space.count && (i || sockets_netns(place->pid) == place->netns); i++)
         look_at_row(rows, count, place, own, &space.rows[i]);
     empty(&space);
 }
@@ -457,7 +450,7 @@ static void find_spaces(struct spaces *ret)
 
     while (folder && room && ret->count < KNOWN_MOST && (entry = readdir(folder))) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        uint64_t netns = pid > 0 ? netns_of(pid, entry->d_name) : 0;
+        uint64_t netns = pid > 0 ? sockets_netns(pid) : 0;
 
         if (!netns || table_find_number(&ret->by_netns, netns))
             continue;
@@ -556,12 +549,10 @@ int sockets_name(struct sockets *s, pid_t pid, uint64_t inode, char *ret, size_t
     const struct socket_row *row;
     struct space *space;
     uint64_t netns, now = now_ns();
-    char process[16];
     bool is_unix;
 
     pid = living_thread(pid);
-    snprintf(process, sizeof(process), "%d", (int)pid);
-    netns = netns_of(pid, process);
+    netns = sockets_netns(pid);
     if (!netns)
         return -ENOENT;
     space = space_of(s, pid, netns);

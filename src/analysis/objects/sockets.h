@@ -20,6 +20,9 @@ struct sockets;
 int sockets_open(struct sockets **ret); /* 0 or -ENOMEM */
 void sockets_close(struct sockets *s);  /* NULL is allowed */
 
+/* Returns which network namespace a process is in; 0: not known. pid 0: this process's. */
+uint64_t sockets_netns(pid_t pid);
+
 /* Writes "tcp 127.0.0.1:5 -> 127.0.0.1:80", "unix /run/x". -ENOENT: not in the lists; -EAGAIN:
  * the socket may be newer than the lists, and they cannot be read again yet: ask later. pid: a
  * process that is in the socket's namespace. *ret_netns: which namespace that is; *ret_peer:

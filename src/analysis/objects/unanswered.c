@@ -18,6 +18,8 @@
 #include "descriptors.h"
 #include "now.h"
 #include "reach.h"
+#include "sock_diag.h"
+#include "sockets.h"
 
 #define LEAST_NS     UINT64_C(50000000) /* between two looks */
 #define COST_TIMES   100
@@ -34,16 +36,6 @@ static int by_number(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-static bool in_own_netns(pid_t pid)
-{
-    char path[40], own[64], other[64];
-    ssize_t length = readlink("/proc/self/ns/net", own, sizeof(own) - 1);
-
-    own[length > 0 ? length : 0] = '\0';
-    snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
-    return reach_link(pid, path, other, sizeof(other)) > 0 && !strcmp(own, other);
-}
-
 /* What a descriptor is called the kernel says; no file system is asked, but a process in exec may
  * have the lock that procfs takes. */
 static void add_sockets(pid_t pid, unsigned *left, uint64_t **inodes, size_t *count)
@@ -52,7 +44,7 @@ static void add_sockets(pid_t pid, unsigned *left, uint64_t **inodes, size_t *co
     ssize_t length;
 
     snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-    length = *left && in_own_netns(pid) ? reach_links(pid, path, &links) : 0;
+    length = *left ? reach_links(pid, path, &links) : 0;
     for (const char *link = links; link && link < links + length && *left;
          link += strlen(link) + 1, (*left)--) {
         uint64_t inode;
@@ -66,28 +58,14 @@ static void add_sockets(pid_t pid, unsigned *left, uint64_t **inodes, size_t *co
 /* Finds the times of a connection among the attributes of its message. */
 static bool read_times(const char *at, size_t left, struct tcp_info *ret)
 {
-    while (left >= sizeof(struct nlattr)) {
-        struct nlattr head;
-        size_t step;
+    size_t size;
+    const void *value = sock_diag_attribute(at, left, INET_DIAG_INFO, &size);
 
-        memcpy(&head, at, sizeof(head));
-        if (head.nla_len < sizeof(head) || head.nla_len > left)
-            return false;
-        if (head.nla_type == INET_DIAG_INFO &&
-            head.nla_len >= sizeof(head) + offsetof(struct tcp_info, tcpi_pmtu)) {
-            size_t size = head.nla_len - sizeof(head);
-
-            memset(ret, 0, sizeof(*ret));
-            memcpy(ret, at + sizeof(head), size < sizeof(*ret) ? size : sizeof(*ret));
-            return true;
-        }
-        step = (head.nla_len + 3u) & ~3u;
-        if (step > left)
-            return false;
-        at += step;
-        left -= step;
-    }
-    return false;
+    if (!value || size < offsetof(struct tcp_info, tcpi_pmtu))
+        return false;
+    memset(ret, 0, sizeof(*ret));
+    memcpy(ret, value, size < sizeof(*ret) ? size : sizeof(*ret));
+    return true;
 }
 
 static bool has_inode(const uint64_t *inodes, size_t count, uint64_t inode)
@@ -171,7 +149,6 @@ int unanswered_parse(struct unanswered_found *found, const uint64_t *inodes, siz
 static void list(struct unanswered_found *found, const uint64_t *inodes, size_t inode_count,
                  uint8_t family)
 {
-    const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
     struct {
         struct nlmsghdr head;
         struct inet_diag_req_v2 ask;
@@ -184,13 +161,12 @@ static void list(struct unanswered_found *found, const uint64_t *inodes, size_t 
                 .idiag_ext = 1 << (INET_DIAG_INFO - 1),
                 .idiag_states = 1u << ESTABLISHED | 1u << LISTEN},
     };
-    int diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    int diag = sock_diag_open();
     char *answer = malloc(ANSWER_BYTES);
     ssize_t got;
 
-    /* Connected, it takes messages from the kernel alone, which has written them when it is asked
-     * for them. */
-    if (diag >= 0 && answer && !connect(diag, (const void *)&kernel, sizeof(kernel)) &&
+    /* The kernel has written messages when it is asked for them. */
+    if (diag >= 0 && answer &&
         send(diag, &request, sizeof(request), MSG_DONTWAIT) == sizeof(request)) {
         do
             got = recv(diag, answer, ANSWER_BYTES, MSG_DONTWAIT);
@@ -244,12 +220,15 @@ void unanswered_look(struct unanswered *u, const pid_t *pids, size_t count)
     uint64_t *inodes = NULL;
     size_t inode_count = 0;
     unsigned left = FILES_MOST;
+    uint64_t own;
 
     if (now < u->again_ns)
         return;
+    own = sockets_netns(0);
     found = calloc(1, sizeof(*found));
     for (size_t i = 0; i < count && found; i++)
-        add_sockets(pids[i], &left, &inodes, &inode_count);
+        if (left && own && sockets_netns(pids[i]) == own)
+            add_sockets(pids[i], &left, &inodes, &inode_count);
     if (inode_count) {
         array_sort(inodes, inode_count, by_number);
         list(found, inodes, inode_count, AF_INET);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "unix_socket.h"
+#include "sock_diag.h"
 
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -14,16 +15,15 @@
 
 int unix_socket_open(void)
 {
-    const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-    int diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    int diag = sock_diag_open();
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct unix_socket is;
     struct stat about;
 
-    /* Connected, it takes messages from the kernel alone. A kernel without unix_diag answers as if
-     * there were no socket: it has to know one that is there. */
-    if (diag >= 0 && (connect(diag, (const void *)&kernel, sizeof(kernel)) || probe < 0 ||
-                      fstat(probe, &about) || !unix_socket_read(diag, about.st_ino, &is))) {
+    /* A kernel without unix_diag answers as if there were no socket: it has to know one that is
+     * there. */
+    if (diag >= 0 &&
+        (probe < 0 || fstat(probe, &about) || !unix_socket_read(diag, about.st_ino, &is))) {
         close(diag);
         diag = -1;
     }
@@ -44,29 +44,19 @@ static void take_name(struct unix_socket *to, const char *name, size_t length)
     to->name[length] = '\0';
 }
 
-/* Attributes: length, kind, value, each at a multiple of 4. */
 static void take_attributes(struct unix_socket *to, const char *at, size_t left)
 {
-    struct nlattr head;
+    const void *value;
+    uint32_t peer;
+    size_t size;
 
-    while (left >= sizeof(head)) {
-        size_t step;
-        uint32_t peer;
-
-        memcpy(&head, at, sizeof(head));
-        if (head.nla_len < sizeof(head) || head.nla_len > left)
-            return;
-        if (head.nla_type == UNIX_DIAG_NAME)
-            take_name(to, at + sizeof(head), head.nla_len - sizeof(head));
-        if (head.nla_type == UNIX_DIAG_PEER && head.nla_len == sizeof(head) + sizeof(peer)) {
-            memcpy(&peer, at + sizeof(head), sizeof(peer));
-            to->peer = peer;
-        }
-        step = (head.nla_len + 3u) & ~3u;
-        if (step > left)
-            return;
-        at += step;
-        left -= step;
+    value = sock_diag_attribute(at, left, UNIX_DIAG_NAME, &size);
+    if (value)
+        take_name(to, value, size);
+    value = sock_diag_attribute(at, left, UNIX_DIAG_PEER, &size);
+    if (value && size == sizeof(peer)) {
+        memcpy(&peer, value, sizeof(peer));
+        to->peer = peer;
     }
 }
 
