@@ -47,10 +47,10 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* The width of a column: wide, or on a narrow terminal. */
-static int width_of(FILE *out, int wide, int narrow)
+/* The width of a column of a table: wide, or on a terminal of few columns. */
+static int width_of(size_t columns, int wide, int narrow)
 {
-    return format_columns(out) < WIDE ? narrow : wide;
+    return columns < WIDE ? narrow : wide;
 }
 
 /* Names come from other people's files: nothing in them may move the cursor. */
@@ -206,14 +206,14 @@ static void print_held_back(const struct report *report, FILE *out)
 /* Its name and file: on a narrow terminal as much of the file's path as there is room for, from its
  * end. */
 static void print_function(const struct report *report, const struct report_function *row,
-                           FILE *out)
+                           size_t columns, FILE *out)
 {
     size_t used = 8 + 8 + (report->has_stacks ? 19 : 0) + 10 + format_width(row->name) + 2;
     const char *file = row->file, *last = strrchr(file, '/');
 
-    if (width_of(out, 0, 1) && used + format_width(file) > format_columns(out)) {
+    if (width_of(columns, 0, 1) && used + format_width(file) > columns) {
         file = last ? last + 1 : file;
-        file = used + format_width(file) > format_columns(out) ? "" : file;
+        file = used + format_width(file) > columns ? "" : file;
     }
     print_name(out, row->name);
     if (*file) {
@@ -226,33 +226,35 @@ static void print_function(const struct report *report, const struct report_func
 static void print_functions(const struct report *report, const struct report_style *style,
                             FILE *out)
 {
+    size_t columns = format_columns(out);
     size_t count = shown(report->function_count, style);
 
-    fprintf(out, "\n%*s %7s", width_of(out, 10, 8), report->weight_is_ns ? "ON CPU" : "EVENTS",
+    fprintf(out, "\n%*s %7s", width_of(columns, 10, 8), report->weight_is_ns ? "ON CPU" : "EVENTS",
             "SHARE");
     if (report->has_stacks)
-        fprintf(out, "%*s %7s", width_of(out, 12, 11), "WITH CALLS", "SHARE");
-    fprintf(out, "%*s  %s\n", width_of(out, 10, 8), "SAMPLES", "FUNCTION");
+        fprintf(out, "%*s %7s", width_of(columns, 12, 11), "WITH CALLS", "SHARE");
+    fprintf(out, "%*s  %s\n", width_of(columns, 10, 8), "SAMPLES", "FUNCTION");
     for (size_t i = 0; i < count; i++) {
         const struct report_function *row = &report->functions[i];
         char self[CELL], total[CELL];
 
-        fprintf(out, "%*s %6.2f%%", width_of(out, 10, 8), weight_text(report, row->self, self),
+        fprintf(out, "%*s %6.2f%%", width_of(columns, 10, 8), weight_text(report, row->self, self),
                 percent(row->self, report->weight));
         if (report->has_stacks)
-            fprintf(out, "%*s %6.2f%%", width_of(out, 12, 11),
+            fprintf(out, "%*s %6.2f%%", width_of(columns, 12, 11),
                     weight_text(report, row->total, total), percent(row->total, report->weight));
-        fprintf(out, "%*" PRIu64 "  ", width_of(out, 10, 8), row->samples);
-        print_function(report, row, out);
+        fprintf(out, "%*" PRIu64 "  ", width_of(columns, 10, 8), row->samples);
+        print_function(report, row, columns, out);
     }
     print_rest(report->function_count, count, out);
 }
 
 static void print_threads(const struct report *report, const struct report_style *style, FILE *out)
 {
+    size_t columns = format_columns(out);
     size_t count = shown(report->thread_count, style);
-    int time = width_of(out, 10, 7);
-    bool narrow = width_of(out, 0, 1);
+    int time = width_of(columns, 10, 7);
+    bool narrow = width_of(columns, 0, 1);
 
     fprintf(out, "\n%*s %7s%*s", narrow ? 8 : 10, report->weight_is_ns ? "ON CPU" : "EVENTS",
             "SHARE", narrow ? 8 : 10, "SAMPLES");
@@ -356,12 +358,10 @@ static size_t make_places(const struct report *report, struct place *places)
 }
 
 /* Writes "a < b < c", innermost first, on lines of the terminal's width. */
-static void print_stack(const struct report *report, size_t stack, FILE *out)
+static void print_stack(const struct report *report, size_t stack, size_t columns, FILE *out)
 {
     const struct recording *r = report->recording;
-    size_t columns = format_columns(out),
-           indent = (size_t)width_of(out, STACK_INDENT, STACK_INDENT / 2);
-    size_t used = indent;
+    size_t indent = (size_t)width_of(columns, STACK_INDENT, STACK_INDENT / 2), used = indent;
 
     fprintf(out, "%*s", (int)indent, "");
     for (; stack != SIZE_MAX; stack = r->stacks[stack].caller_index) {
@@ -388,7 +388,7 @@ static void print_stack(const struct report *report, size_t stack, FILE *out)
 }
 
 /* Who, and a word for it, which may go to the next line. */
-static void print_waiters(const struct place *place, FILE *out)
+static void print_waiters(const struct place *place, size_t columns, FILE *out)
 {
     const struct offcpu_row *row = &place->row;
     const char *word = row->rest ? row->rest : row->word;
@@ -405,9 +405,9 @@ static void print_waiters(const struct place *place, FILE *out)
         snprintf(who, sizeof(who), " (%zu threads of %" PRId64 ")", place->threads,
                  place->thread->pid);
     fputs(who, out);
-    if (*word && width_of(out, 0, 1) &&
+    if (*word && width_of(columns, 0, 1) &&
         36 + format_width(place->thread->name) + strlen(who) + format_width(word) + strlen(idle) >
-            format_columns(out))
+            columns)
         fprintf(out, "\n%*s", STACK_INDENT / 2, "");
     else if (*word)
         fputs("  ", out);
@@ -415,24 +415,26 @@ static void print_waiters(const struct place *place, FILE *out)
     fprintf(out, "%s\n", idle);
 }
 
-static void print_place(const struct report *report, const struct place *place, FILE *out)
+static void print_place(const struct report *report, const struct place *place, size_t columns,
+                        FILE *out)
 {
     const struct offcpu_row *row = &place->row;
     size_t width = *row->cause ? strlen(row->cause) : 1;
-    size_t cell = (size_t)width_of(out, CAUSE_WIDTH, 9);
+    size_t cell = (size_t)width_of(columns, CAUSE_WIDTH, 9);
     char time[CELL];
 
-    fprintf(out, "%*s %6.2f%%%*" PRIu64 "  ", width_of(out, 10, 8), time_text(row->ns, time),
-            percent(row->ns, report->offcpu.ns), width_of(out, 11, 8), row->count);
+    fprintf(out, "%*s %6.2f%%%*" PRIu64 "  ", width_of(columns, 10, 8), time_text(row->ns, time),
+            percent(row->ns, report->offcpu.ns), width_of(columns, 11, 8), row->count);
     print_name(out, *row->cause ? row->cause : "-");
     fprintf(out, "%*s ", width < cell ? (int)(cell - width) : 0, "");
-    print_waiters(place, out);
+    print_waiters(place, columns, out);
     if (!row->rest)
-        print_stack(report, row->stack, out);
+        print_stack(report, row->stack, columns, out);
 }
 
 static void print_stacks(const struct report *report, const struct report_style *style, FILE *out)
 {
+    size_t columns = format_columns(out);
     const struct offcpu *offcpu = &report->offcpu;
     struct place *places;
     size_t count, printed;
@@ -452,11 +454,11 @@ static void print_stacks(const struct report *report, const struct report_style 
             count--;
     }
     printed = shown(count, style);
-    fprintf(out, "\n%*s %7s%*s  %-*s %s\n", width_of(out, 10, 8), "OFF CPU", "SHARE",
-            width_of(out, 11, 8), "TIMES", width_of(out, CAUSE_WIDTH, 9), "CAUSE",
+    fprintf(out, "\n%*s %7s%*s  %-*s %s\n", width_of(columns, 10, 8), "OFF CPU", "SHARE",
+            width_of(columns, 11, 8), "TIMES", width_of(columns, CAUSE_WIDTH, 9), "CAUSE",
             "THREAD AND STACK");
     for (size_t i = 0; i < printed; i++)
-        print_place(report, &places[i], out);
+        print_place(report, &places[i], columns, out);
     print_rest(count, printed, out);
     if (offcpu->idle_ns && !style->idle)
         fprintf(out, "%10s %6.2f%% idle by design (--idle shows where)\n",
@@ -480,23 +482,24 @@ static const char *part_heading(const struct figure *figure, char *ret)
 
 static void print_processors(const struct report *report, FILE *out)
 {
+    size_t columns = format_columns(out);
     char text[CELL];
 
-    fprintf(out, "\n%*s %*s %*s", width_of(out, 4, 3), "CPU", width_of(out, 8, 7), "SAMPLES",
-            width_of(out, 10, 8), "RECORDED");
+    fprintf(out, "\n%*s %*s %*s", width_of(columns, 4, 3), "CPU", width_of(columns, 8, 7),
+            "SAMPLES", width_of(columns, 10, 8), "RECORDED");
     for (const struct figure *figure = processor_figures; figure->name; figure++) {
         if (figure->kind == FIGURE_PART)
-            fprintf(out, " %*s", width_of(out, 10, 9), part_heading(figure, text));
+            fprintf(out, " %*s", width_of(columns, 10, 9), part_heading(figure, text));
     }
     fputc('\n', out);
     for (size_t i = 0; i < report->processor_count; i++) {
         const struct report_processor *row = &report->processors[i];
 
-        fprintf(out, "%*u %*" PRIu64 " %*s", width_of(out, 4, 3), row->cpu, width_of(out, 8, 7),
-                row->samples, width_of(out, 10, 8),
+        fprintf(out, "%*u %*" PRIu64 " %*s", width_of(columns, 4, 3), row->cpu,
+                width_of(columns, 8, 7), row->samples, width_of(columns, 10, 8),
                 report->has_switches ? time_text(row->run_ns, text) : "-");
         for (int j = 0; j < PROCESSOR_PARTS; j++)
-            fprintf(out, " %*s", width_of(out, 10, 9), known_time(row->parts[j], text));
+            fprintf(out, " %*s", width_of(columns, 10, 9), known_time(row->parts[j], text));
         fputc('\n', out);
     }
 }
@@ -550,6 +553,7 @@ static char letter_of(const struct letters *letters, const struct report_cell *c
 
 static void print_timeline(const struct report *report, FILE *out)
 {
+    size_t columns = format_columns(out);
     struct letters letters;
     char time[CELL];
 
@@ -562,7 +566,7 @@ static void print_timeline(const struct report *report, FILE *out)
             "\nTIME  each column is %s: capital: a thread ran half of it or more,%ssmall: "
             "less, '.' below 1/20\n",
             time_text(report->span_ns / report->cells, time),
-            width_of(out, 0, 1) ? "\n      " : " ");
+            width_of(columns, 0, 1) ? "\n      " : " ");
     for (size_t i = 0; i < report->processor_count; i++) {
         fprintf(out, "%4u  ", report->processors[i].cpu);
         for (size_t j = 0; j < report->cells; j++)
@@ -575,9 +579,9 @@ static void print_timeline(const struct report *report, FILE *out)
         const struct recorded_thread *thread = &report->recording->threads[letters.thread[i]];
 
         fprintf(out, "%s%c ",
-                i % (size_t)width_of(out, 4, 3) ? "   "
-                : i                             ? "\n      "
-                                                : "      ",
+                i % (size_t)width_of(columns, 4, 3) ? "   "
+                : i                                 ? "\n      "
+                                                    : "      ",
                 (char)('A' + (int)i));
         print_name(out, thread->name);
         fprintf(out, " (%" PRId64 ")", thread->tid);

@@ -17,7 +17,6 @@
 #define LONG_NS   (20 * 1000000ull) /* waits of such length are worth a look at their stack */
 #define SLEEPERS  32                /* how many are asked about at a time */
 #define WHOM_MOST 256               /* threads of a row whose edges are summed */
-#define WATCHED   256               /* threads whose stacks are read */
 
 static uint32_t find_thread(const struct top_model *m, pid_t tid)
 {
@@ -34,7 +33,6 @@ static uint32_t find_thread(const struct top_model *m, pid_t tid)
 static void where_pieces(void *ctx, const struct top_row *row, uint32_t cause,
                          struct top_pieces *ret)
 {
-    (void)row;
     top_where_pieces(((struct top_run *)ctx)->where, cause, ret);
 }
 
@@ -87,7 +85,7 @@ static uint32_t add_others(const struct top_run *run, uint64_t *keys, uint32_t c
 
     if (ui->screen != TOP_PANES || ui->subject_group != TOP_THREADS || !ui->subject_count)
         return count;
-    for (uint32_t i = 0; i < run->model.thread_count && count < WATCHED; i++) {
+    for (uint32_t i = 0; i < run->model.thread_count && count < TOP_WHERE_MOST; i++) {
         const struct top_thread *thread = &run->model.threads[i];
 
         if (thread->key && !thread->end_ns && !thread->kernel && !is_subject(ui, i) &&
@@ -101,12 +99,13 @@ static uint32_t add_others(const struct top_run *run, uint64_t *keys, uint32_t c
 void top_run_watch(struct top_run *run)
 {
     const struct top_ui *ui = &run->ui;
-    uint64_t keys[WATCHED];
+    uint64_t keys[TOP_WHERE_MOST];
     uint32_t count = 0, all;
 
     if (!run->where)
         return;
-    for (uint32_t i = 0; ui->screen == TOP_PANES && i < ui->subject_count && count < WATCHED; i++) {
+    for (uint32_t i = 0; ui->screen == TOP_PANES && i < ui->subject_count && count < TOP_WHERE_MOST;
+         i++) {
         const struct top_thread *thread = &run->model.threads[ui->subject_threads[i]];
 
         if (!thread->end_ns)
@@ -120,7 +119,6 @@ static void path_pieces(void *ctx, const struct top_row *row, struct top_pieces 
 {
     struct top_run *run = ctx;
 
-    (void)row;
     top_where_path(run->where, ret);
     for (uint32_t i = 0; i < ret->count; i++)
         ret->pieces[i].thread = find_thread(&run->model, ret->pieces[i].tid);
@@ -193,7 +191,6 @@ void top_run_whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
     struct whom *whom;
     size_t count = 0;
 
-    (void)row;
     if (whom_open(&whom))
         return;
     for (uint32_t i = 0; i < run->ui.subject_count && i < WHOM_MOST; i++)

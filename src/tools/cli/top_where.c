@@ -18,7 +18,6 @@
 #define LEAST_NS    NS_PER_MS         /* shorter waits are not read */
 #define BUDGET_NS   (500 * NS_PER_MS) /* of the unwinding child: at once, and then by share */
 #define BUDGET_PART 20                /* one part in so many of a processor */
-#define WATCH_MOST  256               /* threads */
 #define WAITS       1024              /* remembered, by key */
 #define ASKED       128               /* not answered yet */
 #define PIECES_MOST 8192              /* of threads' time, for paths */
@@ -44,7 +43,7 @@ struct top_where {
     pthread_cond_t wanted, over;
     /* Under the lock: */
     bool end, ended;
-    uint64_t watch_keys[WATCH_MOST];
+    uint64_t watch_keys[TOP_WHERE_MOST];
     uint32_t watch_count, watch_aside, watch_number; /* number: grows with each new set */
     struct answer waits[WAITS];
     struct {
@@ -55,7 +54,7 @@ struct top_where {
     struct top_pieces *pieces; /* by cause, PRCB_CAUSE_MAX of them, and of the path */
     /* The thread's own: */
     struct why *why;
-    struct watched watched[WATCH_MOST];
+    struct watched watched[TOP_WHERE_MOST];
     uint32_t watched_count, watched_number;
     const struct watched *at;           /* that is being looked at, */
     const struct prcb_account *account; /* as it is */
@@ -320,7 +319,7 @@ static void *read_stacks(void *ctx)
     pthread_mutex_lock(&w->lock);
     while (!w->end) {
         if (w->watch_number != w->watched_number) {
-            uint64_t keys[WATCH_MOST];
+            uint64_t keys[TOP_WHERE_MOST];
             uint32_t count = w->watch_count, aside = w->watch_aside;
 
             memcpy(keys, w->watch_keys, sizeof(keys));
@@ -419,7 +418,7 @@ bool top_where_close(struct top_where *w)
 
 void top_where_watch(struct top_where *w, const uint64_t *keys, uint32_t count, uint32_t aside)
 {
-    uint32_t most = count < WATCH_MOST ? count : WATCH_MOST, own;
+    uint32_t most = count < TOP_WHERE_MOST ? count : TOP_WHERE_MOST, own;
 
     aside = aside > count - most ? aside - (count - most) : 0;
     own = most - aside;

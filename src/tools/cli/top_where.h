@@ -19,6 +19,8 @@ int top_where_open(struct prcb *session, struct top_where **ret, struct prcb_err
  * the session must then stay open until the program ends. */
 bool top_where_close(struct top_where *w);
 
+#define TOP_WHERE_MOST 256 /* threads that are looked at; of more the first ones are */
+
 /* Looks at these threads, by key, from now on; another set starts again. count 0: none. So many of
  * the last ones are aside: they are looked at for the others' paths alone, and may change. */
 void top_where_watch(struct top_where *w, const uint64_t *keys, uint32_t count, uint32_t aside);
