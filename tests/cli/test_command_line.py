@@ -30,6 +30,12 @@ class CommandLine(unittest.TestCase):
         if "stat" in prcb("--completions").stdout.split():
             self.refused("no command 'stats': perhaps stat;", "help", "stats")
 
+    def test_help_fits_a_terminal(self):
+        for command in ("", *prcb("--completions").stdout.split()):
+            long = [line for line in prcb("help", *command.split()).stdout.splitlines()
+                    if len(line) > 80]
+            self.assertFalse(long, command)
+
     def test_version(self):
         self.assertRegex(prcb("-V").stdout, r"^prcb [0-9.]+\n$")
         self.assertEqual(prcb("-V").stdout, prcb("--version").stdout)

@@ -41,7 +41,7 @@ for command in $("$PRCB" --completions); do
     # --help is the list a user reads: each long option in it must be offered.
     ask "$command" --
     missing=
-    for option in $("$PRCB" "$command" --help | sed -nE 's/^ +(-., )?(--[a-z-]+).*/\2/p'); do
+    for option in $("$PRCB" "$command" --help | sed -nE 's/^ {2,6}(-., )?(--[a-z-]+).*/\2/p'); do
         [[ $(offered "$option") == yes ]] || missing+=" $option"
     done
     verdict "all options of $command" "$([[ -z $missing && ${#COMPREPLY[@]} -gt 1 ]] && echo yes)"

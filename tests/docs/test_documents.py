@@ -162,6 +162,7 @@ class Programs(unittest.TestCase):
             self.skipTest("none of them is built")
         for program in programs:
             said = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+            self.assertLessEqual(max(map(len, said.splitlines())), 80, program)
             page = plain(read(f"man/{self.pages[os.path.basename(program)]}.scd"))
             page = page[page.index("# OPTIONS\n") + 1:]
             items = re.findall(r"(?m)^-.*$", page[:page.index("\n# ")])

@@ -15,6 +15,9 @@
 /* The kinds of words that next() finds. */
 enum { PARSE_ERROR = -2, PARSE_HELP, PARSE_END, PARSE_OPTION, PARSE_WORD };
 
+#define HELP_AT      28 /* column at which what an option does begins */
+#define HELP_COLUMNS 80
+
 static const struct cli_option help_option = {'h', "help", NULL, "show this help"};
 static const struct cli_option version_option = {'V', "version", NULL, "show the version"};
 
@@ -34,32 +37,55 @@ static const char *name(const struct cli_command *command)
     return command && command->name ? command->name : "";
 }
 
+/* Returns how many bytes of the text fit into the columns: to the last blank, or the first word. */
+static size_t fitting(const char *text, size_t columns)
+{
+    size_t end = strcspn(text, " \n"), fits = end;
+
+    while (end && text[end] && text[end + 1] != '\n' && end <= columns) {
+        fits = end;
+        end += 1 + strcspn(text + end + 1, " \n");
+    }
+    return end <= columns ? end : fits;
+}
+
+void cli_print_wrapped(FILE *out, const char *text, int at)
+{
+    for (int indent = 0; *text; indent = at) {
+        size_t width = fitting(text, (size_t)(HELP_COLUMNS - at));
+
+        fprintf(out, "%*s", width ? indent : 0, "");
+        for (size_t i = 0; i < width; i++)
+            fputc(text[i] == '\n' ? ' ' : text[i], out);
+        fputc('\n', out);
+        text += width + (text[width] != '\0');
+    }
+}
+
 static void print_option(const struct cli_option *option)
 {
     char head[64];
-    const char *line = option->help;
     int length;
 
     length = option->letter ? snprintf(head, sizeof(head), "  -%c, ", option->letter)
                             : snprintf(head, sizeof(head), "      ");
     snprintf(head + length, sizeof(head) - (size_t)length, "--%s%s%s", option->name,
              option->arg ? " " : "", option->arg ? option->arg : "");
-    while (line) {
-        const char *end = strchr(line, '\n');
-        int width = end ? (int)(end - line) : (int)strlen(line);
-
-        printf("%-28s%s%.*s\n", head, strlen(head) >= 28 ? "  " : "", width, line);
-        head[0] = '\0';
-        line = end ? end + 1 : NULL;
-    }
+    if (strlen(head) + 2 > HELP_AT)
+        printf("%s\n%*s", head, HELP_AT, "");
+    else
+        printf("%-*s", HELP_AT, head);
+    cli_print_wrapped(stdout, option->help, HELP_AT);
 }
 
 static void print_help(const struct cli_command *command)
 {
     const struct cli_option *option;
 
-    printf("usage: %s%s%s %s\n\n%s\n\noptions:\n", program(command), between(command),
-           name(command), command->synopsis, command->description);
+    printf("usage: %s%s%s %s\n\n", program(command), between(command), name(command),
+           command->synopsis);
+    cli_print_wrapped(stdout, command->description, 0);
+    printf("\noptions:\n");
     for (option = command->options; option && option->name; option++)
         print_option(option);
     print_option(&help_option);

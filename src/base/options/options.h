@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include <prcb/prcb.h>
@@ -35,7 +36,7 @@ struct cli_option {
     char letter;      /* 0: long form only */
     const char *name; /* long form, without the dashes; NULL ends the table */
     const char *arg;  /* name of its argument in the help; NULL: takes none */
-    const char *help; /* one line; "\n" starts a continuation line */
+    const char *help; /* --help breaks it at 80 columns; "\n" is a blank */
     enum cli_kind kind;
     size_t at; /* in the structure that cli_take_all fills */
     uint64_t min, max;
@@ -87,6 +88,10 @@ struct cli_parser {
     bool words;                      /* private, and the next */
     int cluster;                     /* position inside "-abc" */
 };
+/* Prints a text in lines of at most 80 columns, all but the first from column `at` on. "\n" is a
+ * blank, an empty line stays one. */
+void cli_print_wrapped(FILE *out, const char *text, int at);
+
 /* Takes all options as their rows say, into *target, and words by take_word. Returns CLI_OK, or
  * -1 and *ret_status is the exit code: help was printed, or the error was. */
 int cli_take_all(struct cli_parser *parser, void *target, int *ret_status);

@@ -615,9 +615,8 @@ static int run_bench(const struct cli_command *self, int argc, char **argv)
 extern const struct cli_command cmd_bench;
 const struct cli_command cmd_bench = {
     .name = "bench",
-    .synopsis = "[options] [--] COMMAND [ARGUMENT...] [--vs COMMAND [ARGUMENT...]]",
-    .summary =
-        "is this build slower, and why? runs split into the program's parts and the machine's",
+    .synopsis = "[options] [--] COMMAND [ARGUMENT...] [--vs COMMAND...]",
+    .summary = "is this build slower, and why? the program, or the machine",
     .description =
         "Runs COMMAND again and again, by turns with the one behind --vs, or to compare with the\n"
         "runs of --baseline. Each run is split exactly: running, page faults and each cause of\n"

@@ -225,7 +225,7 @@ extern const struct cli_command cmd_cpu;
 const struct cli_command cmd_cpu = {
     .name = "cpu",
     .synopsis = "[options] [INTERVAL [COUNT]]",
-    .summary = "what the processors do: user, kernel, softirq, interrupt, steal, idle",
+    .summary = "what the processors do: user, kernel, interrupts, steal, idle",
     .description =
         "Says of each processor, and of all together, which share of its time went where, how\n"
         "many interrupts, switches and idle entries it had, in which idle states it was and how\n"

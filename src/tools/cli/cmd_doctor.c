@@ -204,7 +204,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cmd_doctor = {
     .name = "doctor",
     .synopsis = "[-j] [-v] [--root DIR]",
-    .summary = "missing features of this machine, what they cost and how to fix them",
+    .summary = "what this machine lacks, what that costs and how to fix it",
     .description =
         "Looks at what prcb builds on: one line each, present, absent or unknown. What is not\n"
         "present is followed by what that costs and how to fix it. The last line names the tier\n"

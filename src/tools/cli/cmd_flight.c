@@ -654,7 +654,7 @@ const struct cli_command cmd_flight = {
     .name = "flight",
     .synopsis = "[options] -o FOLDER\n"
                 "       prcb flight save [--last SEC] [--reason TEXT] [-o FILE]",
-    .summary = "a flight recorder: the seconds before an incident, kept until somebody asks",
+    .summary = "a flight recorder: the seconds before an incident, on request",
     .description =
         "Keeps the last context switches of all threads in memory, over and over: nothing is read\n"
         "or written until a moment is to be kept. Then the last seconds become a recording, for\n"

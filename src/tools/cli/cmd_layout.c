@@ -334,7 +334,7 @@ static int run(const struct cli_command *self, int argc, char **argv)
 const struct cli_command cmd_layout = {
     .name = "layout",
     .synopsis = "[STRUCT] [--version V] [--arch x86|x64] [options]",
-    .summary = "NT's processor structures, version by version: print, compare, decode, encode",
+    .summary = "NT's processor structures by version: print, compare, decode",
     .description =
         "Prints the definition of a structure as one version of Windows has it. Without\n"
         "STRUCT it lists structures and versions. What was assumed to find a version\n"

@@ -204,7 +204,7 @@ extern const struct cli_command cmd_mcp;
 const struct cli_command cmd_mcp = {
     .name = "mcp",
     .synopsis = "[--list]",
-    .summary = "serve short answers to a program that speaks the Model Context Protocol",
+    .summary = "short answers for a client of the Model Context Protocol",
     .description =
         "Reads requests of the Model Context Protocol from standard input, a line each, and\n"
         "answers on standard output. Its tools are commands of prcb that only look: why, stat,\n"
@@ -212,7 +212,6 @@ const struct cli_command cmd_mcp = {
         "in.\n"
         "An answer has at most 8 KiB.",
     .options = option_rows,
-    .examples =
-        "  prcb mcp                     a client starts it so, and ends it by closing the pipe\n",
+    .examples = "  prcb mcp   a client starts it so, and ends it by closing the pipe\n",
     .run = run_mcp,
 };

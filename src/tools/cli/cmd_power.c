@@ -182,7 +182,7 @@ extern const struct cli_command cmd_power;
 const struct cli_command cmd_power = {
     .name = "power",
     .synopsis = "[options] [INTERVAL]",
-    .summary = "idle states, performance, throttle of each processor; as NT has them, too",
+    .summary = "idle states, performance, throttle of each processor",
     .description =
         "Says of each processor, over INTERVAL seconds (one if it is not given), how long it was\n"
         "idle and in which states, what performance it delivered, what limits it, and whether it\n"

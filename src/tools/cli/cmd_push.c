@@ -487,7 +487,7 @@ extern const struct cli_command cmd_push;
 const struct cli_command cmd_push = {
     .name = "push",
     .synopsis = "--to URL --as otlp|pyroscope|parca-pprof [options]",
-    .summary = "send profiles of waiting and running to Pyroscope, Parca or OpenTelemetry",
+    .summary = "send profiles to Pyroscope, Parca or OpenTelemetry",
     .description =
         "Measures as prcb why does, and every ten seconds sends two profiles of exact\n"
         "nanoseconds: off_cpu, with stacks, and cpu. Nothing listens, and sending has no rights.\n"

@@ -522,9 +522,9 @@ extern const struct cli_command cmd_record;
 const struct cli_command cmd_record = {
     .name = "record",
     .synopsis = "[options] [--] COMMAND [ARGUMENT...]\n"
-                "       prcb record [options] -p PID | -t TID | --cgroup PATH | -a  "
-                "[-- COMMAND [ARGUMENT...]]",
-    .summary = "samples and context switches of programs, into a file for prcb report",
+                "       prcb record [options] -p PID | -t TID | --cgroup PATH | -a "
+                "[-- CMD...]",
+    .summary = "samples and context switches, into a file for prcb report",
     .description =
         "Takes samples of where programs are, and a record each time a thread leaves or gets a\n"
         "processor, with what is mapped where and the processors' times, into an SQLite file.\n"

@@ -705,27 +705,25 @@ const struct cli_command cmd_report = {
                 "       prcb report --diff [--fail-if CONDITION]... [options] A.db B.db\n"
                 "       prcb report --diff [options] A1.db A2.db... --vs B1.db B2.db...\n"
                 "       prcb report --ds BUFFER --format N [-j | -x SEP] [-o FILE]",
-    .summary = "what a recording says: functions, threads, waits, processors; exports",
+    .summary = "what a recording says: functions, threads, waits; exports",
     .description =
         "Reads a recording of prcb record (default " DEFAULT_PATH
         ") and prints which functions and\n"
         "threads had the processors, what threads waited for, what the processors did, and who\n"
         "ran when; or exports it for other programs.",
     .options = option_rows,
-    .examples =
-        "  prcb report                              the tables\n"
-        "  prcb report -j system.db | jq .waits     for a program to read\n"
-        "  prcb report --html -o report.html        a page to open, or to send\n"
-        "  prcb report --diff --fail-if 'ready>+10%' before.db after.db   for CI\n"
-        "  prcb report --folded | flamegraph.pl     a flame graph\n"
-        "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"
-        "  prcb report --perfetto -o trace.pftrace  for ui.perfetto.dev\n"
-        "  prcb report --pprof -o profile.pb.gz     for pprof\n"
-        "  prcb report --firefox -o profile.json    for profiler.firefox.com\n"
-        "  prcb report --parquet fleet              for SQL over many hosts\n"
-        "  prcb report --table switches --names=wpa -x,  as Windows Performance Analyzer has them\n"
-        "  prcb report --critical 1234:0.5-2        why it took so long: the path through "
-        "those it waited for\n"
-        "  prcb report --ds buffer --format 4 -j    records of a processor\n",
+    .examples = "  prcb report                              the tables\n"
+                "  prcb report -j system.db | jq .waits     for a program to read\n"
+                "  prcb report --html -o report.html        a page to open, or to send\n"
+                "  prcb report --diff --fail-if 'ready>+10%' before.db after.db   for CI\n"
+                "  prcb report --folded | flamegraph.pl     a flame graph\n"
+                "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"
+                "  prcb report --perfetto -o trace.pftrace  for ui.perfetto.dev\n"
+                "  prcb report --pprof -o profile.pb.gz     for pprof\n"
+                "  prcb report --firefox -o profile.json    for profiler.firefox.com\n"
+                "  prcb report --parquet fleet              for SQL over many hosts\n"
+                "  prcb report --table switches --names=wpa -x,  as WPA has them\n"
+                "  prcb report --critical 1234:0.5-2        why it took so long\n"
+                "  prcb report --ds buffer --format 4 -j    records of a processor\n",
     .run = run_report,
 };

@@ -791,8 +791,8 @@ const struct cli_command cmd_stat = {
     .name = "stat",
     .synopsis = "[options] [--] COMMAND [ARGUMENT...]\n"
                 "       prcb stat [options] -p PID | -t TID | --cgroup PATH | -a  "
-                "[-- COMMAND [ARGUMENT...]]",
-    .summary = "why were these threads not running? exact times and counts per cause",
+                "[-- CMD...]",
+    .summary = "why were these threads not running? exact times by cause",
     .description =
         "Says of each thread how long it ran, how long it was ready and had no processor, and\n"
         "what it waited for. Profiles COMMAND with all its threads and children, or what -p, -t,\n"

@@ -653,12 +653,11 @@ const struct cli_command cmd_top = {
         "keys.\n"
         "Without -p, -t, --cgroup: every thread, or where that is not allowed one's own.",
     .options = option_rows,
-    .examples =
-        "  prcb top                               everything there may be seen\n"
-        "  prcb top -p $(pgrep -d, postgres)      some processes\n"
-        "  prcb top -g cgroups --sort ready       who has no processor, by container\n"
-        "  prcb top -f 'cause:futex ready>5'      rows that pass a filter\n"
-        "  prcb top -b -n 3 -g processes --top 20 tables for a ticket\n"
-        "  prcb top -w history.db                 keep it; prcb top -r history.db shows it\n",
+    .examples = "  prcb top                               everything there may be seen\n"
+                "  prcb top -p $(pgrep -d, postgres)      some processes\n"
+                "  prcb top -g cgroups --sort ready       who has no processor, by container\n"
+                "  prcb top -f 'cause:futex ready>5'      rows that pass a filter\n"
+                "  prcb top -b -n 3 -g processes --top 20 tables for a ticket\n"
+                "  prcb top -w history.db                 keep it for prcb top -r history.db\n",
     .run = run_top,
 };

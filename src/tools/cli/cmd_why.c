@@ -813,24 +813,23 @@ static int run_why(const struct cli_command *self, int argc, char **argv)
 extern const struct cli_command cmd_why;
 const struct cli_command cmd_why = {
     .name = "why",
-    .synopsis =
-        "[options] PID | NAME | CGROUP [options] [-- COMMAND [ARGUMENT...]]\n"
-        "       prcb why [options] --unit UNIT | --container NAME | --pod NAME | -t TID | -a\n"
-        "       prcb why [options] -- COMMAND [ARGUMENT...]",
-    .summary = "why is this slow? what threads wait for, where in the code, and who holds it",
+    .synopsis = "[options] PID | NAME | CGROUP [options] [-- COMMAND...]\n"
+                "       prcb why [options] --unit UNIT | --container NAME | --pod NAME | -t TID\n"
+                "       prcb why [options] -a\n"
+                "       prcb why [options] -- COMMAND [ARGUMENT...]",
+    .summary = "why is this slow? what threads wait for, where, and who holds it",
     .description =
         "Says of each process what its threads waited for and where in the code: for each cause\n"
         "the stacks with their shares of its exact time. Stacks are complete without frame\n"
         "pointers; threads are not stopped. Threads that idle by design (event loops, pools) are\n"
         "one row. Reads processes that ptrace(2) would let you trace.",
     .options = option_rows,
-    .examples =
-        "  prcb why 1234                          a process, for five seconds\n"
-        "  prcb why nginx --for 10                all processes of this name, for ten\n"
-        "  prcb why --unit postgresql.service     all threads of a service\n"
-        "  prcb why -- ./server --port 8080       a command, until it ends\n"
-        "  prcb why -a --for 5 --top 10           the ten processes that wait most\n"
-        "  prcb why --chain -p 1234               who holds what its threads wait for; deadlocks\n"
-        "  prcb why --folded -p 1234 --for 10 | flamegraph.pl > waits.svg\n",
+    .examples = "  prcb why 1234                          a process, for five seconds\n"
+                "  prcb why nginx --for 10                all processes of this name, for ten\n"
+                "  prcb why --unit postgresql.service     all threads of a service\n"
+                "  prcb why -- ./server --port 8080       a command, until it ends\n"
+                "  prcb why -a --for 5 --top 10           the ten processes that wait most\n"
+                "  prcb why --chain -p 1234               who holds what its threads wait for\n"
+                "  prcb why --folded -p 1234 --for 10 | flamegraph.pl > waits.svg\n",
     .run = run_why,
 };
