@@ -535,8 +535,11 @@ static int open_pressures(struct flight *f)
         if (*f->rules[i].psi)
             wait->fd = flight_rule_open(&f->rules[i]);
         if (*f->rules[i].psi && wait->fd < 0)
-            return cli_error(f->command, "--on '%s': the kernel keeps no such pressure for it: %s",
-                             f->rules[i].text, strerror(-wait->fd));
+            return cli_error(f->command, "--on '%s': %s: %s", f->rules[i].text,
+                             wait->fd == -EPERM || wait->fd == -EACCES
+                                 ? "the kernel does not tell you of this pressure"
+                                 : "the kernel keeps no such pressure",
+                             strerror(-wait->fd));
     }
     return CLI_OK;
 }
