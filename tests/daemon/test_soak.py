@@ -151,11 +151,8 @@ def scrapes(world):
         data = b""
         while part := s.recv(65536):
             data += part
-    if data:  # else others took its place before it had asked: see docs/security.md
-        assert b" 200 " in data[:20] and b"prcb_up 1" in data, data[:200]
-        return time.monotonic() - began
-    world.lost += 1
-    return scrapes(world)
+    assert b" 200 " in data[:20] and b"prcb_up 1" in data, data[:200]
+    return time.monotonic() - began
 
 
 def memory(pid):
@@ -171,8 +168,6 @@ def descriptors(pid):
 @unittest.skipIf(os.geteuid(), "needs root: it becomes other users")
 @unittest.skipUnless(os.path.exists("/sys/kernel/btf/vmlinux"), "needs eBPF")
 class Soak(unittest.TestCase):
-    lost = 0  # scrapes
-
     def start(self, *command):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,  # pylint: disable=consider-using-with
                                    stdin=subprocess.DEVNULL, env=os.environ | {"PRCB_SOCKET": self.daemon.socket})
@@ -245,8 +240,6 @@ class Soak(unittest.TestCase):
         for name, (kib, files) in after.items():
             print(f"{name}: {before[name][0]} KiB and {before[name][1]} descriptors, then {kib} and {files}")
             self.assertLess(kib, before[name][0] + 8192, name)
-        print(f"scrapes whose connection was ended: {self.lost}")
-        self.assertLess(self.lost, 3 + len(last["a scrape"]) / 10)
         self.assertLess(after["prcb top"][1], before["prcb top"][1] + 8)
         self.assertEqual([os.waitpid(pid, os.WNOHANG) for pid in attackers], [(0, 0)] * len(attackers), attackers)
         end()

@@ -346,6 +346,19 @@ class Crowds(Case):
                     return True
             wait_for(ended, "the end of a request that takes too long")
 
+    @unittest.skipIf(os.geteuid(), "needs root: it becomes another user")
+    def test_another_user_in_bursts(self):
+        """A user of this machine takes places of that user alone, not that of a scraper that is about to ask."""
+        scraper = self.hold("127.0.0.1", b"GET /metrics HTTP/1.0\r\n")
+        os.seteuid(41234)  # whose the sockets are
+        try:
+            held = [self.hold("127.0.0.1", b"") for _ in range(200)]
+        finally:
+            os.seteuid(0)
+        self.assertTrue(wait_for(lambda: not held[0].recv(1), "an end of one of theirs"))
+        scraper.sendall(b"\r\n")
+        self.assertEqual(scraper.recv(15), b"HTTP/1.1 200 OK")
+
     def test_connections_that_are_kept(self):
         for _ in range(100):
             s = self.hold("127.0.0.1", b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -512,9 +525,9 @@ class Arguments(Case):
                 self.assertTrue(os.path.exists(path))
 
     def test_systemd_socket(self):
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            listener.listen()
+        both = socket.has_dualstack_ipv6()  # as systemd listens by default: IPv4's addresses are IPv6's then
+        with socket.create_server(("::" if both else "127.0.0.1", 0), dualstack_ipv6=both,
+                                  family=socket.AF_INET6 if both else socket.AF_INET) as listener:
             port = listener.getsockname()[1]
 
             def pass_it():
@@ -528,6 +541,8 @@ class Arguments(Case):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
             connection.request("GET", "/metrics")
             self.assertIn(b"prcb_up 1", connection.getresponse().read())
+            connection.request("GET", "/metrics", headers={"Host": "evil.example"})
+            self.assertEqual(connection.getresponse().status, 421)
             connection.close()
         finally:
             process.terminate()

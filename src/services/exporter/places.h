@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "guesses.h"
+#include "callers.h"
 
 #define PLACES           64
 #define PLACES_SPARE     64    /* of connections that are being ended */
@@ -25,10 +25,10 @@
 struct place {
     int fd; /* -1: the place is free */
     uint64_t since;
-    unsigned char who[GUESSES_WHO]; /* the caller's to set */
-    unsigned beside;                /* places of the same, as of the last places_take */
-    bool answering;                 /* the request is complete */
-    bool known;                     /* a user's whose password is right */
+    unsigned char who[CALLER_BYTES]; /* the caller's to set */
+    unsigned beside;                 /* places of the same, as of the last places_take */
+    bool answering;                  /* the request is complete */
+    bool known;                      /* a user's whose password is right */
     bool ending;
 };
 

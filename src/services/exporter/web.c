@@ -28,6 +28,7 @@
 #include "now.h"
 #include "places.h"
 #include "read_file.h"
+#include "sock_diag.h"
 #include "text.h"
 #include "web_config.h"
 
@@ -71,6 +72,7 @@ struct web {
         unsigned char code[MAC_BYTES];
     } known[WEB_USERS_MAX];
     struct guesses guesses;
+    int diag; /* of sock_diag.h; -1: none */
 };
 
 /* ---- sockets ---- */
@@ -261,7 +263,7 @@ static bool hash_matches(const char *hash, const char *password)
 
 enum verdict { LET_IN, UNKNOWN, TOO_MANY };
 
-static enum verdict judge(struct web *web, const struct sockaddr *address, const char *name,
+static enum verdict judge(struct web *web, const unsigned char *who, const char *name,
                           const char *password)
 {
     unsigned char asked[MAC_BYTES];
@@ -273,11 +275,11 @@ static enum verdict judge(struct web *web, const struct sockaddr *address, const
     user = user_of(web, name, &known);
     if (web->known[user].any && equal(asked, web->known[user].code, sizeof(asked)))
         return LET_IN;
-    if (!guesses_may(&web->guesses, address, began))
+    if (!guesses_may(&web->guesses, who, began))
         return TOO_MANY;
     right = hash_matches(web->loaded.config.users[user].hash, password) && known;
     now = now_ms();
-    guesses_tried(&web->guesses, address, right, now - began, now);
+    guesses_tried(&web->guesses, who, right, now - began, now);
     if (!right)
         return UNKNOWN;
     memcpy(web->known[user].code, asked, sizeof(asked));
@@ -522,16 +524,15 @@ static bool is_local(struct MHD_Connection *connection)
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     union {
         struct sockaddr any;
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-    } address = {.any = {.sa_family = AF_UNSPEC}};
+        struct sockaddr_storage room;
+    } address;
     socklen_t length = sizeof(address);
+    unsigned char who[CALLER_BYTES];
 
     if (!info || getsockname(info->connect_fd, &address.any, &length))
         return false;
-    return address.any.sa_family == AF_INET    ? ntohl(address.in.sin_addr.s_addr) >> 24 == 127
-           : address.any.sa_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&address.in6.sin6_addr)
-                                               : false;
+    caller_at(&address.any, who);
+    return address.any.sa_family != AF_UNIX && !*who;
 }
 
 /* Detects a name that somebody's server resolved to this machine (DNS rebinding), so that a page
@@ -563,16 +564,15 @@ static bool has_certificate(const struct web *web, struct MHD_Connection *connec
 
 static enum verdict judge_request(struct web *web, struct MHD_Connection *connection)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct place *place = place_of(connection);
     char *password = NULL, *name;
     enum verdict verdict = UNKNOWN;
 
     if (!web->loaded.config.user_count)
         return LET_IN;
     name = MHD_basic_auth_get_username_password(connection, &password);
-    if (name && password)
-        verdict = judge(web, info ? info->client_addr : NULL, name, password);
+    if (name && password && place)
+        verdict = judge(web, place->who, name, password);
     if (password)
         explicit_bzero(password, strlen(password));
     MHD_free(password);
@@ -672,14 +672,6 @@ static enum MHD_Result let_connect(void *ctx, const struct sockaddr *address, so
     return places_room(&((struct web *)ctx)->places) ? MHD_YES : MHD_NO;
 }
 
-/* Who reaches a unix socket may be somebody else than who reaches a port here. */
-static void note_who(const struct sockaddr *address, struct place *place)
-{
-    guesses_who(address, place->who);
-    if (address && address->sa_family == AF_UNIX)
-        place->who[0] = AF_UNIX;
-}
-
 static void connected(void *ctx, struct MHD_Connection *connection, void **state,
                       enum MHD_ConnectionNotificationCode code)
 {
@@ -689,9 +681,8 @@ static void connected(void *ctx, struct MHD_Connection *connection, void **state
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED && info) {
         *state = places_take(&web->places, info->connect_fd, now_ms());
-        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         if (*state)
-            note_who(info ? info->client_addr : NULL, *state);
+            caller_of(web->diag, info->connect_fd, ((struct place *)*state)->who);
     } else if (code == MHD_CONNECTION_NOTIFY_CLOSED && *state)
         place_leave(*state);
 }
@@ -923,6 +914,7 @@ int web_open(const struct web_options *options, struct web **ret, struct prcb_er
         return prcb_fail(err, -ENOMEM, "out of memory");
     web->options = *options;
     places_init(&web->places);
+    web->diag = sock_diag_open();
     web->profiles.options = options->profiles;
     if (gnutls_rnd(GNUTLS_RND_KEY, web->secret, sizeof(web->secret)))
         result = prcb_fail(err, -EIO, "cannot get random numbers");
@@ -959,6 +951,8 @@ void web_close(struct web *web)
             unlink(web->unix_path[i]);
         free(web->unix_path[i]);
     }
+    if (web->diag >= 0)
+        close(web->diag);
     loaded_free(&web->loaded);
     explicit_bzero(web, sizeof(*web));
     free(web);

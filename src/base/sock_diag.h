@@ -3,8 +3,8 @@
  * The kernel's sock_diag(7), for sockets of this process's network namespace: a socket to ask with,
  * and the attributes of an answer. Any number of threads may call.
  */
-#ifndef PRCB_OBJECTS_SOCK_DIAG_H
-#define PRCB_OBJECTS_SOCK_DIAG_H
+#ifndef PRCB_BASE_SOCK_DIAG_H
+#define PRCB_BASE_SOCK_DIAG_H
 
 #include <stddef.h>
 #include <stdint.h>
