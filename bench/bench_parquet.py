@@ -4,7 +4,8 @@
 
     bench/bench_parquet.py [--prcb PROGRAM] [--switches N] [--folder DIR] HOSTS...    for example: 10 40
 
-Hosts are made up, with two templates. Questions go to DuckDB, by node and npm's @duckdb/node-api, which NODE_PATH or --modules
+Hosts are made up: eight are exported, of as many seeds, and the others are copies of their files in which the names of host and
+recording, which have one length, are others. Questions go to DuckDB, by node and npm's @duckdb/node-api, which NODE_PATH or --modules
 (the folder that has node_modules) finds; and to ClickHouse, by npm's chdb, with --chdb. Without node there are bytes alone.
 """
 import argparse
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 
+TEMPLATES, HOST, BOOT = 8, "host-%04d", "%08x"
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/cli"))
 import made_recording  # noqa: E402
@@ -29,7 +31,7 @@ import { createRequire } from 'module';
 const { DuckDBInstance } = createRequire(process.argv[3] + '/x.js')('@duckdb/node-api');
 const { readFileSync } = await import('fs');
 const job = JSON.parse(readFileSync(process.argv[2]));
-const db = await (await DuckDBInstance.create()).connect();
+const db = await (await DuckDBInstance.create(job.database, { memory_limit: '6GB', threads: '2', preserve_insertion_order: 'false' })).connect();
 const out = [];
 const run = async (name, sql) => {
     const began = process.cpuUsage();
@@ -39,7 +41,7 @@ const run = async (name, sql) => {
 };
 await db.run(job.views);
 await run('load', "CREATE TABLE loaded AS SELECT * FROM stretches");
-await run('rows', "SELECT count(*), sum(ns) FROM loaded");
+await run('rows', "SELECT count(*), sum(ns), count(DISTINCT host), count(DISTINCT recording) FROM loaded");
 for (let i = 0; i < job.questions.length; i++) await run('question ' + (i + 1), job.questions[i].replace(/;\\s*$/, ''));
 console.log(JSON.stringify(out));
 """
@@ -77,7 +79,8 @@ def statements(name):
 
 def ask(program, folder, fleet, modules):
     job = {"views": ";".join(statements("duckdb.sql")).replace("'fleet/", f"'{fleet}/"), "questions": questions(),
-           "tables": statements("clickhouse.sql"), "fleet": str(fleet)}
+           "tables": statements("clickhouse.sql"), "fleet": str(fleet), "database": str(folder / "fleet.duckdb")}
+    (folder / "fleet.duckdb").unlink(missing_ok=True)
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     (folder / "ask.mjs").write_text(program, encoding="utf-8")
     result = subprocess.run(["node", folder / "ask.mjs", folder / "job.json", os.path.abspath(modules)], capture_output=True,
@@ -87,16 +90,30 @@ def ask(program, folder, fleet, modules):
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def grow(args, folder, templates, fleet, hosts, before):
-    """Exports hosts `before` to `hosts`; returns the processor seconds."""
+def export(args, folder):
+    """Exports the templates; returns what was written, as {table: [bytes of each]}, and the processor seconds of one."""
+    path, out = folder / "a.db", folder / "templates"
     spent = -resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    for host in range(before, hosts):
-        path = templates[host % len(templates)]
-        with sqlite3.connect(path) as db:
-            db.execute("UPDATE facts SET value = ? WHERE name = 'host'", (f"host-{host}",))
-            db.execute("UPDATE facts SET value = ? WHERE name = 'boot_id'", (f"{host:08x}",))
-        subprocess.run([args.prcb, "report", "--parquet", fleet, path], check=True)
-    return spent + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    for seed in range(TEMPLATES):
+        path.unlink(missing_ok=True)
+        made_recording.make(path, args.switches, host=HOST % seed, boot=BOOT % seed + "-x", seed=seed)
+        subprocess.run([args.prcb, "report", "--parquet", out, path], check=True)
+    spent += resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    return {table.name: [file.read_bytes() for file in sorted(table.iterdir())] for table in out.iterdir()}, spent / TEMPLATES
+
+
+def grow(templates, fleet, before, hosts):
+    """Writes the files of hosts `before` to `hosts`. Dictionaries have a name once, as it is, and ends of files twice."""
+    for table, files in templates.items():
+        (fleet / table).mkdir(parents=True, exist_ok=True)
+        for host in range(before, hosts):
+            seed = host % TEMPLATES
+            data = files[seed]
+            for name in (HOST, BOOT):
+                if not data.count((name % seed).encode()):
+                    sys.exit(f"bench_parquet: {table} does not have the name {name % seed} as it is")
+                data = data.replace((name % seed).encode(), (name % host).encode())
+            (fleet / table / f"{BOOT % host}.parquet").write_bytes(data)
 
 
 def main():
@@ -110,15 +127,13 @@ def main():
     args = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="prcb-fleet-", dir=args.folder))
     try:
-        templates = [folder / "a.db", folder / "b.db"]
-        for seed, path in enumerate(templates):
-            made_recording.make(path, args.switches, seed=seed)
+        templates, spent = export(args, folder)
         before, fleet = 0, folder / "fleet"
         for hosts in sorted(args.hosts):
-            spent = grow(args, folder, templates, fleet, hosts, before)
+            grow(templates, fleet, before, hosts)
             size = sum(path.stat().st_size for path in fleet.rglob("*.parquet"))
-            print(f"{hosts} hosts: {size / hosts / 1e6:.2f} MB a host (SQLite {templates[0].stat().st_size / 1e6:.2f}), "
-                  f"export {spent / (hosts - before):.2f} s of a processor a host")
+            print(f"{hosts} hosts: {size / hosts / 1e6:.2f} MB a host (SQLite {(folder / 'a.db').stat().st_size / 1e6:.2f}), "
+                  f"export {spent:.2f} s of a processor a host")
             before = hosts
             for name, program in (("DuckDB", DUCKDB), ("ClickHouse", CHDB))[:1 + args.chdb]:
                 if shutil.which("node"):
