@@ -106,7 +106,7 @@ class Otlp:
         for name, rows in tables.items():
             assert rows[0] == {}, name
         assert self.strings[0] == ""
-        for number in (1, 2, 3, 5, 6, 7):
+        for number in (1, 2, 3, 4, 5, 6, 7):
             assert len(set(dictionary[number])) == len(dictionary[number]), f"a row of {number} is there twice"
         for function in tables["function"]:
             for field in (1, 2, 3):
@@ -140,7 +140,12 @@ class Otlp:
             stack = packed(tables["stack"][one(sample, 1)], 1)
             labels = dict(self.attributes[i] for i in packed(sample, 2))
             (value,) = packed(sample, 4)
-            samples.append((value, labels, len(stack)))
+            link = tables["link"][one(sample, 3)]
+            if link:
+                labels |= {"trace_id": one(link, 1).hex(), "span_id": one(link, 2).hex()}
+            lines = [(self.strings[one(tables["function"][one(line, 1)], 3)], one(line, 2)) for place in stack
+                     for line in map(fields, tables["location"][place].get(3, []))]
+            samples.append((value, labels, len(stack), lines))
         notes = dict(self.attributes[i] for i in packed(row, 11))
         return {"type": self.strings[one(kind, 1)], "samples": samples, "from": one(row, 3), "lasts": one(row, 4),
                 "totals": totals(notes["prcb.totals"]), "note": notes.get("prcb.note")}
@@ -156,11 +161,15 @@ def pprof(data):
     strings = [text.decode() for text in profile[6]]
     comments = [strings[i] for i in packed(profile, 13)]
     samples = []
+    functions = {one(row, 1): strings[one(row, 4)] for row in map(fields, profile[5])}
+    locations = {one(row, 1): [(functions[one(line, 1)], one(line, 2)) for line in map(fields, row.get(4, []))]
+                 for row in map(fields, profile[4])}
     for row in profile[2]:
         sample = fields(row)
         labels = {strings[one(label, 1)]: strings[one(label, 2)] or one(label, 3)
                   for label in map(fields, sample.get(3, []))}
-        samples.append((packed(sample, 2)[0], labels, len(packed(sample, 1))))
+        stack = packed(sample, 1)
+        samples.append((packed(sample, 2)[0], labels, len(stack), [line for place in stack for line in locations[place]]))
     return {"type": strings[one(fields(profile[1][0]), 1)], "samples": samples, "from": one(profile, 9),
             "lasts": one(profile, 10), "totals": totals(comments[0]),
             "note": comments[1] if len(comments) > 1 else None}
@@ -239,8 +248,8 @@ class Case(unittest.TestCase):
 
     def check_sums(self, profile):
         parts = ("run",) if profile["type"] == "cpu" else ("ready", "wait")
-        self.assertEqual(sum(value for value, _, _ in profile["samples"]), sum(profile["totals"][p] for p in parts))
-        for _, labels, frames in profile["samples"]:
+        self.assertEqual(sum(value for value, *_ in profile["samples"]), sum(profile["totals"][p] for p in parts))
+        for _, labels, frames, _ in profile["samples"]:
             self.assertGreater(frames, 0)
             self.assertNotRegex(repr(sorted(labels.items())), r"\\x|\\u")
 
@@ -260,7 +269,7 @@ class Case(unittest.TestCase):
                 self.assertGreaterEqual(profile["from"], before.get(profile["type"], 0))
                 before[profile["type"]] = profile["from"] + profile["lasts"] - 5000000  # two clocks
             wait = request.profiles[types.index("off_cpu")]
-            self.assertTrue(any(labels.get("process.pid") == self.target.pid for _, labels, _ in wait["samples"]))
+            self.assertTrue(any(labels.get("process.pid") == self.target.pid for _, labels, *_ in wait["samples"]))
         return request
 
 
@@ -294,6 +303,54 @@ class Sums(Case):
             self.check_sums(profile)
             kinds.add((path[:2], profile["type"]))
         self.assertLessEqual({("/i", "off_cpu"), ("/x", "off_cpu")}, kinds)
+
+
+class Spans(Case):
+    """A program whose threads publish spans (tests/spans/publisher.c), compiled with debug information."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../spans/publisher.c")
+        subprocess.run(["cc", "-O1", "-g", "-pthread", "-rdynamic", cls.source, "-o", folder + "/publisher"], check=True)
+        cls.target = subprocess.Popen([folder + "/publisher"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for end in (cls.target.wait, cls.target.stdin.close, cls.target.stdout.close):
+            cls.addClassCleanup(end)
+        cls.target.stdout.readline()
+
+    def check(self, profile, lines):
+        """Three threads, a span each, for all of the time; the fourth's record is not valid."""
+        self.check_sums(profile)
+        spans = {}
+        for ns, labels, *_ in profile["samples"]:
+            if "span_id" in labels:
+                self.assertEqual(labels["trace_id"], 2 * labels["span_id"])
+                spans[labels["span_id"]] = spans.get(labels["span_id"], 0) + ns
+        self.assertEqual(set(spans), {"01" * 8, "02" * 8, "03" * 8})
+        for ns in spans.values():
+            self.assertGreater(ns, profile["lasts"] // 2)
+            self.assertLessEqual(ns, profile["lasts"] + 5000000)  # two clocks
+        self.assertNotIn("prcb.span_id", repr(profile["samples"]))
+        found = {line for *_, rows in profile["samples"] for file, line in rows if file.endswith("publisher.c")}
+        self.assertEqual(bool(found), lines)
+        with open(self.source, encoding="utf-8") as file:
+            text = file.read().splitlines()
+        if lines:
+            self.assertTrue([line for line in found if "read(" in text[line - 1]], found)
+
+    def test_pushed(self):
+        receiver = self.receiver()
+        self.push(receiver.url, "otlp", "--for", "0.6", "--spans", "--lines", "--budget", "50")
+        self.check(next(p for p in Otlp(receiver.seen[0][2]).profiles if p["type"] == "off_cpu"), True)
+        self.push(receiver.url, "parca-pprof", "--for", "0.6", "--spans", "--budget", "50")
+        found = map(pprof, (base64.b64decode(re.search(rb'"rawProfile":"([^"]+)"', body)[1]) for _, _, body in receiver.seen[1:]))
+        self.check(next(p for p in found if p["type"] == "off_cpu"), False)
+
+    def test_not_asked_for(self):
+        receiver = self.receiver()
+        self.push(receiver.url, "otlp", "--for", "0.4")
+        self.assertNotIn("span_id", repr(Otlp(receiver.seen[0][2]).profiles))
 
 
 class Moods(Case):
@@ -500,9 +557,9 @@ class AsNobody(Case):
         self.assertIn("2 requests were taken", said)
         request = self.check_otlp([body for _, _, body in receiver.seen])
         wait = next(profile for profile in request.profiles if profile["type"] == "off_cpu")
-        causes = {labels.get("prcb.cause") for _, labels, _ in wait["samples"]}
+        causes = {labels.get("prcb.cause") for _, labels, *_ in wait["samples"]}
         self.assertLessEqual({"futex", "sleep"}, causes)
-        self.assertGreater(max(frames for _, labels, frames in wait["samples"] if labels["prcb.cause"] == "futex"), 3)
+        self.assertGreater(max(frames for _, labels, frames, _ in wait["samples"] if labels["prcb.cause"] == "futex"), 3)
 
     @unittest.skipUnless(EXPORTER, "no prcb-exporter")
     def test_pull(self):
@@ -521,13 +578,20 @@ class AsNobody(Case):
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(DEADLINE)
             client.connect(folder + "/socket")
-            client.sendall(b"GET /debug/pprof/wait?seconds=1&comm=%s HTTP/1.0\r\n\r\n" % name.encode())
+            client.sendall(b"GET /debug/pprof/wait?seconds=1&spans=1&comm=%s HTTP/1.0\r\n\r\n" % name.encode())
             data = b"".join(iter(lambda: client.recv(65536), b""))
         head, body = data.split(b"\r\n\r\n", 1)
         self.assertIn(b" 200 ", head.splitlines()[0], data)
         profile = pprof(body)
         self.check_sums(profile)
-        self.assertLessEqual({"futex", "sleep"}, {labels.get("cause") for _, labels, _ in profile["samples"]})
+        self.assertLessEqual({"futex", "sleep"}, {labels.get("cause") for _, labels, *_ in profile["samples"]})
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(DEADLINE)
+            client.connect(folder + "/socket")
+            client.sendall(b"GET /debug/pprof/wait?spans=yes HTTP/1.0\r\n\r\n")
+            data = b"".join(iter(lambda: client.recv(65536), b""))
+        self.assertIn(b" 400 ", data.splitlines()[0])
+        self.assertIn(b"spans: must be 0 or 1", data)
 
 
 if __name__ == "__main__":

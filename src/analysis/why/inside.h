@@ -90,6 +90,7 @@ struct why {
     struct early *early;
     size_t early_count;
     struct spans *spans; /* NULL: nobody asks */
+    size_t span_cells;   /* cells of waits that were in a span, where these are told apart */
     struct paths *paths; /* the same */
 };
 

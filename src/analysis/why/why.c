@@ -10,7 +10,8 @@
 #include "held_up.h"
 #include "inside.h"
 
-#define EARLY_MOST 4096 /* more are left out: their time is then too short to be seen */
+#define EARLY_MOST      4096  /* more are left out: their time is then too short to be seen */
+#define SPAN_CELLS_MOST 65536 /* of more, spans are not told */
 
 const char *why_part_name(enum why_part_kind kind)
 {
@@ -144,14 +145,36 @@ static struct thread *thread_of(struct why *w, const struct prcb_account *a)
     return thread;
 }
 
+/* Whether both waits were in the same span, or neither was in one. */
+static bool same_span(const struct prcb_stack *a, const struct prcb_stack *b)
+{
+    bool in_span = a->span_state == PRCB_SPAN_THERE;
+
+    return in_span == (b->span_state == PRCB_SPAN_THERE) &&
+           (!in_span || !memcmp(&a->span, &b->span, sizeof(a->span)));
+}
+
+/* There are too many: the wait is one of those whose span is not known. */
+static struct cell *without_span(struct why *w, struct process *process,
+                                 const struct why_part *wanted)
+{
+    struct why_part part = *wanted;
+
+    part.stack.span_state = PRCB_SPAN_UNREAD;
+    return why_cell(w, process, &part);
+}
+
 struct cell *why_cell(struct why *w, struct process *process, const struct why_part *wanted)
 {
+    bool in_span = w->source.by_span && wanted->stack.span_state == PRCB_SPAN_THERE;
     uint64_t key = table_mix((uint64_t)(uint32_t)process->pid << 32 | wanted->stack.id,
                              (uint64_t)wanted->cause << 8 | wanted->stack.kind << 4 | wanted->kind);
     const struct table_slot *slot = NULL;
     struct cell *cell;
 
     key = table_mix(key, (uint64_t)wanted->wait.holder << 32 | wanted->wait.object);
+    if (in_span)
+        key = table_mix(key, table_hash(&wanted->stack.span, sizeof(wanted->stack.span)));
     while ((slot = table_next(&w->cells, key, slot))) {
         cell = slot->item;
         if (cell->process == process && cell->part.kind == wanted->kind &&
@@ -159,9 +182,13 @@ struct cell *why_cell(struct why *w, struct process *process, const struct why_p
             cell->part.stack.kind == wanted->stack.kind &&
             cell->part.stack.word == wanted->stack.word &&
             cell->part.wait.object == wanted->wait.object &&
-            cell->part.wait.holder == wanted->wait.holder)
+            cell->part.wait.holder == wanted->wait.holder &&
+            (!w->source.by_span || same_span(&cell->part.stack, &wanted->stack)))
             return cell;
     }
+    if (in_span && w->span_cells >= SPAN_CELLS_MOST)
+        return without_span(w, process, wanted);
+    w->span_cells += in_span;
     cell = calloc(1, sizeof(*cell));
     if (!cell || table_put(&w->cells, key, cell)) {
         free(cell);

@@ -56,6 +56,8 @@ struct why_source {
     /* The report has a row for the threads of each process that had the same name when they were
      * met first, instead of one a process; its comm is that name. */
     bool by_name;
+    /* Parts are divided by the span that their waits were in, too: part.stack.span. */
+    bool by_span;
 };
 
 int why_open(const struct why_source *source, struct why **ret); /* 0 or -ENOMEM */

@@ -12,6 +12,7 @@
 #include "array.h"
 #include "otlp.pb-c.h"
 #include "pack.h"
+#include "pprof.h"
 #include "text.h"
 #include "profile.pb-c.h"
 #include "table.h"
@@ -97,19 +98,20 @@ static int32_t put_string(struct making *m, const char *text)
     return number ? (int32_t)(number - 1) : 0;
 }
 
-/* The first row of each table stands for none. There are no links. */
+/* The first row of each table stands for none. */
 static void put_first_rows(struct making *m)
 {
     Otlp__Mapping mapping = OTLP__MAPPING__INIT;
     Otlp__Location location = OTLP__LOCATION__INIT;
     Otlp__Function function = OTLP__FUNCTION__INIT;
+    Otlp__Link link = OTLP__LINK__INIT;
     Otlp__KeyValueAndUnit attribute = OTLP__KEY_VALUE_AND_UNIT__INIT;
     Otlp__Stack stack = OTLP__STACK__INIT;
 
     put_row(m, MAPPINGS, &mapping.base);
     put_row(m, LOCATIONS, &location.base);
     put_row(m, FUNCTIONS, &function.base);
-    put_bytes(m->dictionary.stream, LINKS, "", 0);
+    put_row(m, LINKS, &link.base);
     put_string(m, "");
     put_row(m, ATTRIBUTES, &attribute.base);
     put_row(m, STACKS, &stack.base);
@@ -213,18 +215,14 @@ static int32_t put_text(struct making *m, const char *name, const char *text)
     return put_attribute(m, name, &value);
 }
 
-static int32_t put_label(struct making *m, struct reading *r,
+/* The label's texts are there. */
+static int32_t put_label(struct making *m, const struct reading *r,
                          const Perftools__Profiles__Label *label)
 {
     Otlp__AnyValue value = OTLP__ANY_VALUE__INIT;
-    const char *key = "";
+    const char *key = r->from->string_table[label->key];
     char name[64];
 
-    string_at(r, label->key);
-    string_at(r, label->str);
-    if (r->bad)
-        return 0;
-    key = r->from->string_table[label->key];
     snprintf(name, sizeof(name), "prcb.%s", key);
     for (size_t i = 0; i < sizeof(label_names) / sizeof(*label_names); i++) {
         if (!strcmp(label_names[i].label, key))
@@ -235,6 +233,52 @@ static int32_t put_label(struct making *m, struct reading *r,
     value.value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
     value.int_value = label->num;
     return put_attribute(m, name, &value);
+}
+
+/* Returns the label's bytes, which are `size` in hexadecimal digits; false: it has no such. */
+static bool read_digits(const char *text, size_t size, uint8_t *ret)
+{
+    if (strlen(text) != 2 * size || text[strspn(text, "0123456789abcdef")])
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        const char digits[] = {text[2 * i], text[2 * i + 1], '\0'};
+
+        ret[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    return true;
+}
+
+/* Returns the text of a label if it is that; NULL: it is another. */
+static const char *text_if(const struct reading *r, const Perftools__Profiles__Label *label,
+                           const char *key)
+{
+    char **texts = r->from->string_table;
+
+    return strcmp(texts[label->key], key) != 0 ? NULL : texts[label->str];
+}
+
+/* A span has both labels: they are a link, and no attributes. Returns its row; 0: there is none. */
+static int32_t put_link(struct making *m, const struct reading *r,
+                        const Perftools__Profiles__Sample *from)
+{
+    Otlp__Link link = OTLP__LINK__INIT;
+    uint8_t trace[16], span[8];
+
+    for (size_t i = 0; i < from->n_label; i++) {
+        const char *trace_text = text_if(r, from->label[i], PPROF_TRACE_LABEL);
+        const char *span_text = text_if(r, from->label[i], PPROF_SPAN_LABEL);
+
+        if (trace_text && read_digits(trace_text, sizeof(trace), trace))
+            link.trace_id = (ProtobufCBinaryData){sizeof(trace), trace};
+        if (span_text && read_digits(span_text, sizeof(span), span))
+            link.span_id = (ProtobufCBinaryData){sizeof(span), span};
+    }
+    return link.trace_id.len && link.span_id.len ? put_row(m, LINKS, &link.base) : 0;
+}
+
+static bool is_of_link(const struct reading *r, const Perftools__Profiles__Label *label)
+{
+    return text_if(r, label, PPROF_TRACE_LABEL) || text_if(r, label, PPROF_SPAN_LABEL);
 }
 
 static void read_sample(struct making *m, struct reading *r, FILE *out,
@@ -250,12 +294,20 @@ static void read_sample(struct making *m, struct reading *r, FILE *out,
     }
     for (size_t i = 0; i < from->n_location_id; i++)
         r->stack[i] = row_at(r, r->locations, r->from->n_location, from->location_id[i]);
-    for (size_t i = 0; i < from->n_label; i++)
-        r->attributes[i] = put_label(m, r, from->label[i]);
+    for (size_t i = 0; i < from->n_label; i++) {
+        string_at(r, from->label[i]->key);
+        string_at(r, from->label[i]->str);
+    }
+    if (r->bad)
+        return;
+    row.link_index = put_link(m, r, from);
+    for (size_t i = 0; i < from->n_label; i++) {
+        if (!row.link_index || !is_of_link(r, from->label[i]))
+            r->attributes[row.n_attribute_indices++] = put_label(m, r, from->label[i]);
+    }
     stack.n_location_indices = from->n_location_id;
     stack.location_indices = r->stack;
     row.stack_index = put_row(m, STACKS, &stack.base);
-    row.n_attribute_indices = from->n_label;
     row.attribute_indices = r->attributes;
     row.n_values = from->n_value;
     row.values = from->value;

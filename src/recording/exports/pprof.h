@@ -16,6 +16,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Labels that OTLP has links for: a span in hexadecimal digits. */
+#define PPROF_TRACE_LABEL "trace_id"
+#define PPROF_SPAN_LABEL  "span_id"
+
 struct pprof;
 
 /* plain: not in gzip. 0 or -ENOMEM; the stream is the caller's. */

@@ -64,6 +64,8 @@ static const char *mistake(const struct profiles *p, const struct profiles_reque
         return "cgroup and comm exclude each other";
     if (request->cgroup && !is_group(request->cgroup))
         return "cgroup: must be a path as the label cgroup has it";
+    if (request->spans && strcmp(request->spans, "0") != 0 && strcmp(request->spans, "1") != 0)
+        return "spans: must be 0 or 1";
     if (request->comm && !is_name(request->comm))
         return "comm: must be the name of a process";
     return NULL;
@@ -126,7 +128,8 @@ static int start(const struct profiles *p, const struct profiles_request *reques
 {
     char seconds[24], percent[24], kind[16], group[PROFILES_GROUP + 512], mount[512] = "";
     char program[] = "prcb", why[] = "why", pprof[] = "--pprof", lasts[] = "--for",
-         budget[] = "--budget", tier[] = "--tier", all[] = "-a", cgroup[] = "--cgroup";
+         budget[] = "--budget", tier[] = "--tier", all[] = "-a", cgroup[] = "--cgroup",
+         spans[] = "--spans";
     char tier_name[16], name[NAME_MOST + 1];
     char *arguments[16] = {program, why,    pprof,   kind, lasts,
                            seconds, budget, percent, tier, tier_name};
@@ -136,6 +139,8 @@ static int start(const struct profiles *p, const struct profiles_request *reques
     snprintf(seconds, sizeof(seconds), "%u", (unsigned)seconds_of(p, request->seconds));
     snprintf(percent, sizeof(percent), "%u", (unsigned)p->options.percent);
     snprintf(tier_name, sizeof(tier_name), "%s", prcb_tier_name(p->options.tier));
+    if (request->spans && *request->spans == '1')
+        arguments[count++] = spans;
     if (request->cgroup) {
         if (p->options.cgroup_root)
             snprintf(mount, sizeof(mount), "%s", p->options.cgroup_root);

@@ -36,6 +36,7 @@ struct profiles_request {
     const char *seconds; /* NULL: 10, or the most */
     const char *cgroup;  /* as the label has it, "/system.slice/..."; NULL: all threads */
     const char *comm;    /* processes of this name; NULL: all */
+    const char *spans;   /* "1": each wait with the span it was in; NULL or "0": no */
 };
 
 struct profile {

@@ -437,7 +437,8 @@ static enum MHD_Result begin_profile(struct web *web, struct MHD_Connection *con
     const struct profiles_request request = {.kind = kind,
                                              .seconds = argument(connection, "seconds"),
                                              .cgroup = argument(connection, "cgroup"),
-                                             .comm = argument(connection, "comm")};
+                                             .comm = argument(connection, "comm"),
+                                             .spans = argument(connection, "spans")};
     struct sleeper *sleeper = malloc(sizeof(*sleeper));
     const char *why = NULL;
     int result = sleeper

@@ -37,6 +37,7 @@ struct options {
     struct stat_options targets;
     const char *url, *name, *headers, *ca;
     uint64_t form, every_ns, room, budget, min_us; /* form: enum push_form, plus 1 */
+    bool spans, lines;
 };
 
 struct run {
@@ -102,6 +103,9 @@ static const struct cli_option option_rows[] = {
      .kind = CLI_TEXT, AT(ca), .what = "the file name is empty"},
     {0, "room", "MIB", "keep so much while the receiver takes nothing (default 32); then the oldest\n"
                        "is given up", .kind = CLI_NUMBER, AT(room), .min = 1, .max = 4096},
+    {0, "spans", NULL, "the span of a trace that each wait was in, of programs that publish\n"
+                       "OpenTelemetry's thread context", AT(spans)},
+    {0, "lines", NULL, "lines of source, where debug information is installed", AT(lines)},
     {0, "min", "US", "read the stacks of waits of US microseconds and longer (default 1000)",
      .kind = CLI_NUMBER, AT(min_us), .min = 1, .max = 60000000},
     {0, "budget", "PERCENT", "of one processor, for reading stacks (default 5); when little is\n"
@@ -412,6 +416,8 @@ static int push_once(struct run *run, uint64_t end)
         .min_us = run->options->min_us,
         .for_ns = end - now < run->options->every_ns ? end - now : run->options->every_ns,
         .plain = run->options->form == PUSH_OTLP + 1,
+        .spans = run->options->spans,
+        .lines = run->options->lines,
         .note = gap_note(run, note, sizeof(note)),
     };
     struct push_measured measured;

@@ -212,9 +212,9 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
         *ret_status = cli_usage_error(self, "--chain has no folded stacks, no profile and no brief "
                                             "form: use --json or text");
     if (*ret_status == CLI_OK && ret->spans &&
-        (ret->chain || ret->targets.form.number == WHY_FOLDED ||
-         ret->targets.form.number == WHY_PPROF))
-        *ret_status = cli_usage_error(self, "--spans is for text, --json and --brief alone");
+        (ret->chain || ret->targets.form.number == WHY_FOLDED))
+        *ret_status =
+            cli_usage_error(self, "--spans is for text, --json, --brief and --pprof alone");
     if (*ret_status == CLI_OK && ret->targets.form.number == WHY_PPROF)
         *ret_status = check_pprof(self, ret);
     return *ret_status == CLI_OK ? CLI_OK : -1;
@@ -559,7 +559,10 @@ static int report(struct run *run)
     if (run->options->targets.form.number != WHY_FOLDED)
         find_lines(run, &report);
     if (run->options->targets.form.number == WHY_PPROF) {
-        const struct why_pprof profile = {&report, run->options->profile, run->now - run->start};
+        const struct why_pprof profile = {.report = &report,
+                                          .profile = run->options->profile,
+                                          .wall_ns = run->now - run->start,
+                                          .spans = run->options->spans};
 
         result = why_write_pprof(run->output.stream, &profile);
         misses_write(stderr, "prcb why: ", next_program, run->session, "some waits may be missing");
@@ -750,9 +753,11 @@ static int open_all(struct run *run, struct prcb_error *err)
     };
     const uint32_t flags = (run->options->native ? PRCB_STACKS_NATIVE : 0) |
                            (run->options->spans ? PRCB_STACKS_SPANS : 0);
+    bool pprof = run->options->targets.form.number == WHY_PPROF;
     struct why_source source = {.read = looks_read,
                                 .min_wait_ns = run->options->min_ns,
-                                .by_name = run->options->targets.form.number == WHY_PPROF};
+                                .by_name = pprof,
+                                .by_span = pprof && run->options->spans};
     int result = stat_targets_open(&how, &run->options->targets, &run->session, err);
 
     if (run->options->targets.verbose)
@@ -768,9 +773,9 @@ static int open_all(struct run *run, struct prcb_error *err)
     if (!result)
         result = open_whom(run, err);
     source.edges = run->whom ? looks_edges : NULL;
-    if (!result &&
-        (why_open(&source, &run->why) || (run->options->spans && why_spans_open(run->why)) ||
-         (has_paths(run) && why_paths_open(run->why, WHY_PATHS_PIECES, false)))) {
+    if (!result && (why_open(&source, &run->why) ||
+                    (run->options->spans && !pprof && why_spans_open(run->why)) ||
+                    (has_paths(run) && why_paths_open(run->why, WHY_PATHS_PIECES, false)))) {
         snprintf(err->text, sizeof(err->text), "out of memory");
         result = -ENOMEM;
     }

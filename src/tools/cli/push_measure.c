@@ -69,11 +69,16 @@ static int open_all(struct measuring *m, struct prcb_error *err)
         .flags = PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN,
     };
     struct why_source source = {
-        .read = looks_read, .min_wait_ns = m->how->min_us * 1000, .by_name = true};
+        .read = looks_read,
+        .min_wait_ns = m->how->min_us * 1000,
+        .by_name = true,
+        .by_span = m->how->spans,
+    };
     int result = stat_targets_open(&how, targets, &m->session, err);
 
     if (!result)
-        result = looks_open(m->session, share(m->how), false, &m->looks, err);
+        result = looks_open(m->session, share(m->how), m->how->spans ? PRCB_STACKS_SPANS : 0,
+                            &m->looks, err);
     source.ctx = m->looks;
     if (!result && why_open(&source, &m->why))
         result = prcb_fail(err, -ENOMEM, "out of memory");
@@ -94,6 +99,19 @@ static int write_one(const struct why_pprof *profile, struct push_profile *ret)
     return result;
 }
 
+/* Finds the lines of source of all stacks. */
+static void find_lines(const struct measuring *m, const struct why_process *process)
+{
+    for (size_t i = 0; i < process->cause_count; i++) {
+        for (size_t k = 0; k < process->causes[i].part_count; k++) {
+            const struct why_part *part = &process->causes[i].parts[k];
+
+            if (part->kind == WHY_STACK)
+                prcb_stacks_lines(looks_stacks(m->looks), &part->stack);
+        }
+    }
+}
+
 static int write_both(struct measuring *m, uint64_t wall_ns, struct push_measured *ret)
 {
     struct why_report report;
@@ -101,7 +119,8 @@ static int write_both(struct measuring *m, uint64_t wall_ns, struct push_measure
                                 .profile = WHY_PROFILE_WAIT,
                                 .wall_ns = wall_ns,
                                 .note = m->how->note,
-                                .plain = m->how->plain};
+                                .plain = m->how->plain,
+                                .spans = m->how->spans};
     bool waits = false, runs = false; /* receivers refuse profiles without a sample */
     int result = why_report_make(m->why, &report);
 
@@ -110,6 +129,8 @@ static int write_both(struct measuring *m, uint64_t wall_ns, struct push_measure
     for (size_t i = 0; i < report.count; i++) {
         waits |= report.processes[i].ready_ns || report.processes[i].wait_ns;
         runs |= report.processes[i].run_ns != 0;
+        if (m->how->lines)
+            find_lines(m, &report.processes[i]);
     }
     if (waits)
         result = write_one(&profile, &ret->wait);

@@ -22,6 +22,8 @@ struct push_measure {
     uint64_t budget, min_us; /* as of prcb why */
     uint64_t for_ns;
     bool plain;       /* profiles are not in gzip */
+    bool spans;       /* each wait with the span it was in */
+    bool lines;       /* frames with their lines of source */
     const char *note; /* NULL: none */
 };
 

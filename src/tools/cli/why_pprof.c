@@ -19,11 +19,34 @@
 
 #define NAME_BYTES 4096
 
-enum label { CAUSE, WAY, IDLE, THREAD, PROCESS, PID, CGROUP, UNIT, CONTAINER, POD, LABELS };
+enum label {
+    CAUSE,
+    WAY,
+    IDLE,
+    THREAD,
+    PROCESS,
+    PID,
+    CGROUP,
+    UNIT,
+    CONTAINER,
+    POD,
+    TRACE,
+    SPAN,
+    LABELS
+};
 static const char *const label_names[LABELS] = {
-    [CAUSE] = "cause",         [WAY] = "way", [IDLE] = "idle",     [THREAD] = "thread",
-    [PROCESS] = "process",     [PID] = "pid", [CGROUP] = "cgroup", [UNIT] = "unit",
-    [CONTAINER] = "container", [POD] = "pod",
+    [CAUSE] = "cause",
+    [WAY] = "way",
+    [IDLE] = "idle",
+    [THREAD] = "thread",
+    [PROCESS] = "process",
+    [PID] = "pid",
+    [CGROUP] = "cgroup",
+    [UNIT] = "unit",
+    [CONTAINER] = "container",
+    [POD] = "pod",
+    [TRACE] = PPROF_TRACE_LABEL,
+    [SPAN] = PPROF_SPAN_LABEL,
 };
 
 /* Their texts are compared as pointers: the reader of stacks keeps one copy of each. */
@@ -43,6 +66,7 @@ struct profiling {
     struct row_numbers texts, files, functions, locations;
     int64_t *places; /* of texts, by number */
     size_t place_count, place_room;
+    bool spans;  /* they are asked for */
     bool failed; /* no memory */
 };
 
@@ -184,6 +208,19 @@ static void label_process(struct profiling *p, const struct why_process *process
     put_text(p, ret, POD, is.pod);
 }
 
+/* By these, backends lead from a trace to its profile and back. */
+static void label_span(struct profiling *p, struct labels *to, const struct prcb_stack *stack)
+{
+    char trace[2 * sizeof(stack->span.trace_id) + 1], span[2 * sizeof(stack->span.span_id) + 1];
+
+    if (stack->span_state != PRCB_SPAN_THERE)
+        return;
+    text_hex(stack->span.trace_id, sizeof(stack->span.trace_id), trace);
+    text_hex(stack->span.span_id, sizeof(stack->span.span_id), span);
+    put_text(p, to, TRACE, trace);
+    put_text(p, to, SPAN, span);
+}
+
 static void put_sample(struct profiling *p, struct labels *labels, uint64_t *locations,
                        size_t count, uint64_t ns)
 {
@@ -239,6 +276,8 @@ static void put_part(struct profiling *p, const struct labels *of, const struct 
              stack->kind == PRCB_STACK_IDLE     ? "by design"
              : stack->kind == PRCB_STACK_EITHER ? "perhaps"
                                                 : "");
+    if (p->spans)
+        label_span(p, &labels, stack);
     put_sample(p, &labels, locations, stack->frame_count, part->ns);
     free(locations);
 }
@@ -334,7 +373,7 @@ static void put_all(struct profiling *p, const struct why_pprof *output)
 
 int why_write_pprof(FILE *out, const struct why_pprof *output)
 {
-    struct profiling p = {.cgroups = NULL};
+    struct profiling p = {.spans = output->spans};
     struct prcb_error err;
 
     if (pprof_open(out, output->plain, &p.out))

@@ -23,6 +23,7 @@ struct why_pprof {
     uint64_t wall_ns; /* it took so long, up to now */
     const char *note; /* a second comment; NULL: none */
     bool plain;       /* not in gzip */
+    bool spans;       /* why_source.by_span: each wait with the span it was in */
 };
 
 /* Write errors stay in the stream. 0 or -errno; -EOPNOTSUPP: this build has no protobuf-c. */
