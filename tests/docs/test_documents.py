@@ -431,9 +431,20 @@ class Entrances(unittest.TestCase):
                     self.assertIn(f"{name}.{section}", pages, path.name)
         self.assertGreater(seen, 50)
 
-    def test_readme_commands_are_commands(self):
-        for used in set(re.findall(r"`prcb ([a-z]+)\b", read("README.md"))):
-            self.assertIn(used, commands())
+    def test_commands_in_sentences_are_as_the_programs_have_them(self):
+        """`prcb stat -p 1234` in a sentence: the command is one, its options are, up to what it runs."""
+        seen = 0
+        for path in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "HACKING.md"]:
+            text = re.sub(r"(?ms)^```.*?^```$", "", path.read_text(encoding="utf-8"))
+            for words in re.findall(r"`(?:sudo )?(?:\./dev )?prcb ([a-z]+(?: [^`]*)?)`", text):
+                command, *rest = words.split()
+                self.assertIn(command, commands(), path.name)
+                rest = rest[:rest.index("--")] if "--" in rest else rest
+                options = {word.partition("=")[0] for word in rest if re.match(r"--?[A-Za-z]", word)}
+                known = re.findall(r"(?m)^  (-\w|  )(?:, |  )(--[a-z-]+)", prcb(command, "--help"))
+                self.assertLessEqual(options, {name for row in known for name in row}, f"{path.name}: {words}")
+                seen += 1
+        self.assertGreater(seen, 100)
 
 
 if __name__ == "__main__":

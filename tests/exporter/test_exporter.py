@@ -900,6 +900,19 @@ class Scraped(Case):
                                     stderr=subprocess.STDOUT, text=True, timeout=DEADLINE)
             self.assertEqual(result.returncode, 0, result.stdout)
 
+    def test_expressions_of_the_pages(self):
+        self.need("promtool")
+        shown = [block for path in sorted((HERE.parent.parent / "docs").glob("*.md"))
+                 for block in re.findall(r"(?ms)^```promql\n(.*?)^```$", path.read_text(encoding="utf-8"))]
+        self.assertGreater(len(shown), 1)
+        rules = [{"record": f"shown:{number}", "expr": block} for number, block in enumerate(shown)]
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+            json.dump({"groups": [{"name": "docs", "rules": rules}]}, file)  # JSON is YAML
+            file.flush()
+            result = subprocess.run(["promtool", "check", "rules", file.name], stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True, timeout=DEADLINE)
+        self.assertEqual(result.returncode, 0, result.stdout)
+
     def test_prometheus(self):
         ask = self.scraped()
 

@@ -23,15 +23,18 @@ TREE = pathlib.Path(sys.argv[1]).resolve()
 PREFIX = pathlib.Path(sys.argv[2]).resolve()
 FRESH, ROWS = sys.argv[2] == "--fresh", sys.argv[2] == "--rows"
 
-PAGES = ["README.md", *(f"docs/{name}.md" for name in (
-    "why", "slow-service", "containers", "locks", "install", # the pages after it suppose it installed
-    "measure", "recording", "porting", "dumps", "layout-sources"))]
+FIRST = ["README.md", *(f"docs/{name}.md" for name in (
+    "why", "slow-service", "containers", "locks", "install"))] # the pages after it suppose it installed
+PAGES = FIRST + sorted({f"docs/{path.name}" for path in (TREE / "docs").glob("*.md")} - {*FIRST})
 
 # The line without its remark: what its output must match, and how it is run. "fresh": only on a
 # fresh machine, with the reason; "never": neither, with who runs it. "endless": ended by Ctrl-C once it said
 # that. "statuses": of a good end, where not 0 alone. "before": what has to be run first. "then": what shows that
 # it did its work, by its output. "apart": options but on a fresh machine, that keep it off the machine's own or
 # make it short. "look": what else has to be so while it runs.
+# "needs": a program that a machine may lack.
+SYSTEMD = "it needs a running systemd; ./dev deb --test boots one with the same units, users and folders"
+TWO = "for name in before after; do prcb record -o $name.db -- make; done"
 PINS = f"/sys/fs/bpf/prcb-readme-{os.getpid()}"
 KEPT = 1 << 38 | 1 << 39  # CAP_PERFMON, CAP_BPF
 
@@ -106,6 +109,42 @@ COMMANDS = {
         ("Setting up prcb", {"fresh": "./dev deb --test installs the packages in a root of its own"}),
     "sudo systemctl start prcbd.socket": (None, {"never": "./dev deb --test boots a system for it"}),
     "prcb stat -- make": ("SWITCHES", {}),
+    "sudo systemd-sysusers && sudo systemd-tmpfiles --create prcbd.conf": (None, {"never": SYSTEMD}),
+    "sudo systemctl daemon-reload && sudo ldconfig": (None, {"never": SYSTEMD}),
+    "sudo systemctl enable --now prcbd.socket": (None, {"never": SYSTEMD}),
+    "sudo systemctl disable --now prcbd.socket prcbd prcb-exporter prcb-history prcb-push": (None, {"never": SYSTEMD}),
+    "sudo ninja -C build-release uninstall": (None, {"never": SYSTEMD}),
+    "sudo userdel prcbd; sudo userdel prcb-exporter; sudo groupdel prcb-observers; sudo rm -r /usr/local/etc/prcb":
+        (None, {"never": SYSTEMD}),
+    "prcb record -g -o prcb.db -- make -j4": ("", {}),
+    "prcb report --html -o report.html prcb.db": ("", {"then": "grep -c '<html' report.html"}),
+    "prcb serve": (r"http://\S+", {"endless": True}),
+    "prcb report --diff before.db after.db": ("ready", {"before": TWO}),
+    "prcb report --diff --fail-if 'ready>+10%' before.db after.db": ("ready", {"before": TWO, "statuses": (0, 3)}),
+    "prcb report --diff --html -o diff.html before.db after.db": ("", {"before": TWO}),
+    "meson test -C build --suite page": (None, {"never": "./dev check does"}),
+    "python3 tests/page/pictures.py build/src/tools/cli/prcb docs/pictures":
+        (None, {"never": "it takes pictures with a browser; the suite page opens the same pages"}),
+    "prcb export | promtool check metrics": ("", {"needs": "promtool"}),
+    "go tool pprof 'http://localhost:10042/debug/pprof/wait?seconds=10&cgroup=/system.slice/postgresql.service'":
+        (None, {"never": "tests/exporter does, with an exporter of its own"}),
+    "prcb push --to http://pyroscope:4040 --as pyroscope -a": (None, {"never": "tests/cli/test_push.py does, with a receiver"}),
+    "cd /var/lib/pcp/pmdas/prcb && ./Install": (None, {"never": "tests/pmda does, in a pmcd of its own"}),
+    "pminfo -f prcb.up": (None, {"never": "tests/pmda does"}),
+    "pmrep :prcb-cpu": (None, {"never": "tests/pmda does"}),
+    "prcb report --parquet fleet web-1.db": ("", {"before": TWO + "; cp after.db web-1.db"}),
+    "prcb report --parquet fleet web-2.db": ("", {"before": TWO + "; cp after.db web-2.db", "then": "ls fleet"}),
+    "python3 -m venv venv && venv/bin/pip install .": (None, {"never": "tests/install/wheel.sh does"}),
+    "./dev build": (None, {"never": "this tree is built"}),
+    "PYTHONPATH=build/src/python /usr/bin/python3": ("", {}),
+    "sudo apt install postgresql-server-dev-all make gcc": (None, {"never": "./dev check does, where it may install"}),
+    "make -C src/services/postgresql": (None, {"never": "tests/postgresql does"}),
+    "sudo make -C src/services/postgresql install": (None, {"never": "tests/postgresql does"}),
+    "apt install wine64 prcb-wine": (None, {"never": "./dev check does, where it may install"}),
+    "prcb-wine probe.exe": (None, {"never": "tests/wine does, with programs of its own"}),
+    "prcb-wine game.exe &": (None, {"never": "tests/wine does, with programs of its own"}),
+    "prcb stat -p $(pgrep -f game.exe)": (None, {"never": "there is no such program"}),
+    "prcb record -p $(pgrep -f game.exe) -- sleep 10": (None, {"never": "there is no such program"}),
 }
 INLINE = ["cc program.c $(pkg-config --cflags --libs libprcb)"]
 NOT_OURS = {"docs/porting.md": ["cc program.c $(pkg-config --cflags --libs prcb-nt)",
@@ -221,6 +260,9 @@ def run_lines(lines, texts, folder, environment, pid):
         name = f"{page}: {line}"
         if "never" in how or "fresh" in how and not FRESH:
             skip(name, how.get("never") or how["fresh"])
+            continue
+        if not shutil.which(how.get("needs", "sh")):
+            skip(name, f"there is no {how['needs']}")
             continue
         if "sudo " in line and not may_sudo:
             skip(name, "sudo is not there, or asks for a password")
