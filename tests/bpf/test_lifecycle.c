@@ -550,6 +550,26 @@ static int some_switches(void *arg)
     return 0;
 }
 
+/* A list that is copied with a thread's waits is for the account that it was said for. */
+static void test_chain_of_an_account_that_is_gone(void **state)
+{
+    struct prcb *p = session_open_flags(2, PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN);
+    const struct prcb_chain chain = {
+        .size = sizeof(chain), .hop = PRCB_CHAIN_NONE, .byte = PRCB_CHAIN_NONE};
+    pid_t child = start_sleeper();
+    struct prcb_error err;
+    uint64_t key;
+
+    must_profile_process(p, child, PRCB_FOLLOW_NONE);
+    key = must_find(p, child).key;
+    assert_int_equal(prcb_chosen_chain(p, key, &chain, &err), 0);
+    assert_int_equal(prcb_chosen_chain(p, key + (1ull << 32), &chain, &err), -ESTALE);
+    assert_int_equal(prcb_chosen_chain(p, key + 1, &chain, &err), -ESTALE);
+    assert_int_equal(prcb_release(p, key, &err), 0);
+    assert_int_equal(prcb_chosen_chain(p, key, &chain, &err), -ESTALE);
+    child_kill(child);
+}
+
 /* A process that nobody has reaped still shows its counts in /proc. */
 static void test_end_is_kept(void **state)
 {
@@ -1635,6 +1655,7 @@ int main(int argc, char **argv)
         LIFE_TEST(test_follow_all),
         LIFE_TEST(test_follow_widened),
         LIFE_TEST(test_process_total),
+        LIFE_TEST(test_chain_of_an_account_that_is_gone),
         LIFE_TEST(test_end_is_kept),
         LIFE_TEST(test_births_without_newtask),
         LIFE_TEST(test_end_without_a_switch),

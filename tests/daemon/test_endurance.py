@@ -17,8 +17,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import old_client  # pylint: disable=wrong-import-position
 import wire  # pylint: disable=wrong-import-position
-from wire import (FOLLOW_ALL, HELLO, NOBODY, OPEN, PROCESS, PROCESSORS, PROFILE, Client, Daemon,
-                  Refused, as_user, hello, used)
+from wire import (FOLLOW_ALL, HELLO, NOBODY, OPEN, OPEN_EDGES, OPEN_MEANWHILE, PROCESS, PROCESSORS, PROFILE, Client,
+                  Daemon, Refused, as_user, hello, used)
 
 PRCBD = os.environ.get("PRCBD", "prcbd")
 HOOKED = os.environ.get("PRCBD_HOOKED")  # built with PRCBD_TEST_HOOKS
@@ -296,6 +296,43 @@ class Starts(CutShort):
         for name, (number, misses) in again.programs().items():
             self.assertEqual(number, told[name][0])
             self.assertGreaterEqual(misses, told[name][1])
+
+    def maps(self, name):
+        """The kernel's numbers of maps of this name."""
+        listed = json.loads(subprocess.run(["bpftool", "-j", "map", "show"], stdout=subprocess.PIPE, check=True).stdout)
+        return {one["id"] for one in listed if one.get("name") == name}
+
+    def test_turns_are_noted_for_who_profiles_alone(self):
+        """Who asks who ran while others were ready makes each switch of the machine note it: not before anybody is
+        profiled, and not when the session is over."""
+        before = self.maps("turn_map")
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+        number, = self.maps("turn_map") - before
+
+        def turns():
+            shown = subprocess.run(["bpftool", "-j", "map", "lookup", "id", str(number), "key", *"0000"],
+                                   stdout=subprocess.PIPE, check=True).stdout
+            value = re.findall(rb'"(0x[0-9a-f]{2})"', shown.split(b'"value"')[1])
+            return int.from_bytes(bytes(int(byte, 16) for byte in value[:8]), "little")
+
+        def noted():
+            """Whether a second of switches on the first processor notes any."""
+            os.sched_setaffinity(0, {0})
+            before, deadline = turns(), time.monotonic() + 1
+            while turns() == before and time.monotonic() < deadline:
+                time.sleep(0.001)
+            return turns() != before
+        allowed = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, allowed)
+        client = Client(daemon.socket).open(4, flags=OPEN_EDGES | OPEN_MEANWHILE)
+        self.assertFalse(noted())
+        client.profile(PROCESS, os.getpid())
+        self.assertTrue(noted())
+        client.close()
+        deadline = time.monotonic() + 30
+        while noted():
+            self.assertLess(time.monotonic(), deadline, "turns are still noted")
 
     def test_an_orderly_end_keeps_open_sessions_for_the_next(self):
         daemon = Daemon(PRCBD)

@@ -119,8 +119,11 @@ int bpf_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *chai
         .lock_number = chain->lock_number,
     };
     const uint32_t slot = (uint32_t)key;
+    const struct prcb_account_block *block;
 
-    if (slot >= p->max_threads)
+    block = slot < mapped_used(&p->mapped) ? mapped_block(&p->mapped, slot) : NULL;
+    if (!block || __atomic_load_n(&block->generation, __ATOMIC_RELAXED) != own.generation ||
+        __atomic_load_n(&block->state, __ATOMIC_RELAXED) == PRCB_STATE_FREE)
         return prcb_fail(err, -ESTALE, "there is no account %#llx", (unsigned long long)key);
     if (bpf_map_update_elem(bpf_map__fd(p->bpf->skeleton->maps.chains), &slot, &own, BPF_ANY))
         return prcb_fail(err, -errno, "a list of nodes cannot be followed: %s", strerror(errno));

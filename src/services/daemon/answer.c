@@ -345,6 +345,7 @@ static int do_scope(const struct request *r, struct prcb_error *err)
         scope->cgroups = (struct prcb_bpf_cgroups){0};
         if (ask.cgroup)
             prcb_bpf_cgroups_add(&scope->cgroups, ask.cgroup, ask.cgroup_v2 != 0, &bit);
+        kernel_note_turns(r->server->kernel, r->conn->session->number);
         __atomic_store_n(&scope->client, r->conn->session->number, __ATOMIC_RELEASE);
     }
     if (ask.all || ask.cgroup)

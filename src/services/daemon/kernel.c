@@ -1096,14 +1096,17 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     /* The programs look at this as soon as they know of the map. */
     k->bss->clients[number] = *client;
     k->bss->clients[number].epoch = record->epoch;
-    if (client->meanwhile && !k->bss->meanwhile_epoch)
-        k->bss->meanwhile_epoch = record->epoch;
     k->bss->clients[number].tails = client->tails ? after : 0;
     k->bss->clients[number].switches =
         client->switches ? after + record->extra - record->switches : 0;
     k->bss->clients[number].switch_elements = first.block.head.switch_elements;
     *ret = made;
     return 0;
+}
+
+void kernel_client_unmake(struct kernel *k, uint32_t number)
+{
+    k->bss->clients[number] = (struct prcb_bpf_client){0};
 }
 
 int kernel_client_fds(const struct kernel *k, uint32_t number, struct kernel_client_fds *ret)
@@ -1229,6 +1232,12 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
     return ended ? settle_waking(k, edging_of(k->records)) : 0;
 }
 
+void kernel_note_turns(struct kernel *k, uint32_t client)
+{
+    if (k->bss->clients[client].meanwhile && !k->bss->meanwhile_epoch)
+        k->bss->meanwhile_epoch = k->records[client].epoch;
+}
+
 int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,
                     struct kernel_undone *ret)
 {
@@ -1237,6 +1246,7 @@ int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool sam
     bool again = true;
     int result = 0;
 
+    kernel_note_turns(k, request->client);
     ret->count = 0;
     for (unsigned pass = 0; !result && again; pass++) {
         uint32_t added = request->added;

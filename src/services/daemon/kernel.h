@@ -115,6 +115,8 @@ uint32_t kernel_client_extra(const struct prcb_bpf_client *client, uint32_t *ret
  * complete except for its epoch. */
 int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_client *client,
                        struct kernel_client_fds *ret);
+/* Takes back what the programs were to know of it, if it is not to begin after all. */
+void kernel_client_unmake(struct kernel *k, uint32_t number);
 
 /* Opens the maps of a client that an earlier daemon made, by their numbers in the record: 0 or
  * -errno. It works at the start only: the kernel asks for CAP_SYS_ADMIN. */
@@ -138,6 +140,10 @@ struct kernel_undone {
     uint64_t keys[PRCB_REGISTER_PASSES];
     unsigned count;
 };
+
+/* Where the client asked who runs while others are ready, the switches of all processors note it
+ * from now on. To be called before it profiles anybody; kernel_register does. */
+void kernel_note_turns(struct kernel *k, uint32_t client);
 
 /* Asks the registrar one question: *request is filled with what it did. */
 int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,

@@ -244,6 +244,7 @@ int sessions_make(struct sessions *s, const struct peer *peer, const struct prcb
                                 .maps = sessions_duplicate(ret_fds),
                                 .pidfd = -1};
     if (session->maps.accounts < 0) {
+        kernel_client_unmake(s->kernel, number);
         sessions_close_maps(ret_fds);
         *session = (struct session){.maps = NO_MAPS, .pidfd = -1};
         return prcb_fail(err, -EMFILE, "prcbd has no free descriptor; try again later");
