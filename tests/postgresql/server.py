@@ -81,8 +81,8 @@ class Server:
         return {"user": user(), "group": pwd.getpwnam(user()).pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
 
     def run(self, program, *args, check=True, **options):
-        return subprocess.run([self.programs + "/" + program, *args], env=self.environment, cwd="/", check=check,
-                              capture_output=True, text=True, timeout=2 * LONG, **self.who(), **options)
+        return subprocess.run([self.programs + "/" + program, *args], cwd="/", check=check,
+                              env=options.pop("env", self.environment), capture_output=True, text=True, timeout=2 * LONG, **self.who(), **options)
 
     def start(self):
         with open(self.folder + "/log", "ab") as log:
@@ -108,11 +108,15 @@ class Server:
     def address(self):
         return ["-h", self.folder + "/home", "-U", "postgres", "-d", "postgres"]
 
-    def psql(self, *commands, check=True):
-        """The rows that the last command prints, columns as text. Each command is sent by itself."""
+    def client(self, patient):
+        return self.environment if patient else dict(self.environment, PGOPTIONS="-c pg_stat_prcb.patient=off")
+
+    def psql(self, *commands, check=True, patient=True):
+        """The rows that the last command prints, columns as text. Each command is sent by itself. patient: as the
+        server's settings have it."""
         args = [part for command in commands for part in ("-c", command)]
         result = self.run("psql", "-X", "-A", "-t", "-q", "-F", "\t", "-v", "ON_ERROR_STOP=0", *self.address(), *args,
-                          check=False)
+                          check=False, env=self.client(patient))
         if check and (result.returncode or "ERROR" in result.stderr):
             raise AssertionError(result.stderr)
         return [line.split("\t") for line in result.stdout.splitlines()]

@@ -11,10 +11,10 @@
 #include "store.h"
 
 #define LOOK_AGAIN_MS 60000 /* for a prcbd that was not there */
-#define LATE_MS       100   /* a call that fails after this long has waited for it, */
-#define PAUSE_MS      5000  /* and for so long no connection does */
+#define LATE_MS       100   /* a call that fails after this long has waited for it */
 
 int backend_tier = TIER_DAEMON;
+bool backend_patient;
 
 /* Of this process; the postmaster, which others are forked from, has none. */
 static struct {
@@ -22,6 +22,7 @@ static struct {
     struct prcb_thread *self;
     unsigned number;      /* which session it is */
     TimestampTz tried;    /* when it was opened, or could not be; 0: never */
+    bool late;            /* prcbd did not answer in time, this process or another */
     char reason[256];     /* why there is none */
     bool known;           /* what follows is set */
     struct figures last;  /* as of the last whole record, */
@@ -67,31 +68,40 @@ static void enter(void)
         .size = sizeof(options),
         .tier = backend_tier == TIER_PERF ? PRCB_TIER_PERF : PRCB_TIER_DAEMON,
         .max_threads = 1,
-        .flags = PRCB_OPEN_HURRY,
+        .flags = backend_patient ? 0 : PRCB_OPEN_HURRY,
     };
     struct prcb_error err = {0};
+    bool daemon = backend_tier != TIER_PERF;
+    TimestampTz now;
 
     mine.number++;
     mine.tried = GetCurrentTimestamp();
-    if (backend_tier != TIER_PERF && mine.tried < store_pause()) {
+    mine.late = daemon && !store_may_ask(mine.tried);
+    if (mine.late) {
         strlcpy(mine.reason, "prcbd did not answer another connection in time",
                 sizeof(mine.reason));
         return;
     }
-    if (!prcb_open(&options, &mine.session, &err) &&
-        !prcb_thread_open_self(mine.session, &mine.self, &err))
-        return;
-    strlcpy(mine.reason, err.text, sizeof(mine.reason));
-    leave();
-    if (GetCurrentTimestamp() - mine.tried > LATE_MS * INT64CONST(1000))
-        store_set_pause(mine.tried + PAUSE_MS * INT64CONST(1000));
+    if (prcb_open(&options, &mine.session, &err) ||
+        prcb_thread_open_self(mine.session, &mine.self, &err)) {
+        strlcpy(mine.reason, err.text, sizeof(mine.reason));
+        leave();
+    }
+    now = GetCurrentTimestamp();
+    mine.late = daemon && !mine.self && now - mine.tried > LATE_MS * INT64CONST(1000);
+    if (daemon)
+        store_asked(now, mine.late);
 }
 
-/* Whether prcbd may have come to be. Asked once a minute at most: looking costs. */
+/* Whether prcbd may have come to be, or has time again. One that is not there is looked for once a
+ * minute at most: looking costs. */
 static bool may_be_there(void)
 {
-    return !mine.session &&
-           GetCurrentStatementStartTimestamp() - mine.tried > LOOK_AGAIN_MS * INT64CONST(1000);
+    TimestampTz now = GetCurrentStatementStartTimestamp();
+
+    if (mine.session)
+        return false;
+    return mine.late ? !store_pauses(now) : now - mine.tried > LOOK_AGAIN_MS * INT64CONST(1000);
 }
 
 /* ---- the parts ------------------------------------------------------------------ */

@@ -21,7 +21,8 @@ struct figures {
 };
 
 enum backend_tier { TIER_OFF, TIER_PERF, TIER_DAEMON };
-extern int backend_tier; /* enum backend_tier: what is wanted */
+extern int backend_tier;     /* enum backend_tier: what is wanted */
+extern bool backend_patient; /* prcbd has ten seconds for an answer, not a fifth of one */
 
 /* False: nothing is known now. Two that are to be subtracted are of one session (session). */
 bool backend_read(struct figures *ret, unsigned *session);

@@ -514,6 +514,9 @@ static void define_settings(void)
         "pg_stat_prcb.tier", "Selects where the figures of a new connection come from.",
         "perf: from /proc, without causes of waits, and much dearer.", &backend_tier, TIER_DAEMON,
         tier_words, PGC_SU_BACKEND, 0, NULL, NULL, NULL);
+    DefineCustomBoolVariable("pg_stat_prcb.patient",
+                             "Lets a connection wait ten seconds for prcbd, not a fifth of one.",
+                             NULL, &backend_patient, false, PGC_SU_BACKEND, 0, NULL, NULL, NULL);
     MarkGUCPrefixReserved("pg_stat_prcb");
 }
 

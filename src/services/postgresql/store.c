@@ -23,6 +23,8 @@
 #define FILE_MAGIC UINT64CONST(0x7072636273740001) /* "prcbst", version 1 */
 #define SHARE      20   /* of the queries, one in so many goes when there is no room, */
 #define DECAY      0.99 /* and the use of the others fades by this */
+#define PAUSE_MS      200  /* the first, */
+#define PAUSE_MOST_MS 5000
 
 int store_max = 5000;
 bool store_save = true;
@@ -36,7 +38,8 @@ struct entry {
 };
 
 struct shared {
-    pg_atomic_uint64 pause;
+    pg_atomic_uint64 pause; /* until when; 0: none */
+    pg_atomic_uint32 lates; /* how often prcbd was late since it last answered */
     LWLock *lock;                                                     /* of the table */
     struct store_leader leaders[FLEXIBLE_ARRAY_MEMBER][STORE_DEPTHS]; /* by number of the process */
 };
@@ -80,15 +83,39 @@ bool store_there(void)
     return shared && table;
 }
 
-/* No order is needed: at worst one more backend waits. */
-TimestampTz store_pause(void)
+static uint64 pause_from(TimestampTz now)
 {
-    return (TimestampTz)pg_atomic_read_u64(&shared->pause);
+    uint32 lates = Min(pg_atomic_read_u32(&shared->lates), 8);
+    int64 ms = Min((int64)PAUSE_MS << lates, PAUSE_MOST_MS);
+
+    return (uint64)(now + ms * 1000);
 }
 
-void store_set_pause(TimestampTz until)
+bool store_pauses(TimestampTz now)
 {
-    pg_atomic_write_u64(&shared->pause, (uint64)until);
+    return now < (TimestampTz)pg_atomic_read_u64(&shared->pause);
+}
+
+bool store_may_ask(TimestampTz now)
+{
+    uint64 until = pg_atomic_read_u64(&shared->pause);
+
+    if (!until)
+        return true;
+    return now >= (TimestampTz)until &&
+           pg_atomic_compare_exchange_u64(&shared->pause, &until, pause_from(now));
+}
+
+/* The two need no order between them: at worst one more backend waits. */
+void store_asked(TimestampTz now, bool late)
+{
+    if (!late && !pg_atomic_read_u64(&shared->pause))
+        return;
+    if (late)
+        pg_atomic_fetch_add_u32(&shared->lates, 1);
+    else
+        pg_atomic_write_u32(&shared->lates, 0);
+    pg_atomic_write_u64(&shared->pause, late ? pause_from(now) : 0);
 }
 
 #if PG_VERSION_NUM >= 170000
@@ -361,6 +388,7 @@ void store_startup(void)
     if (!found) {
         memset(shared, 0, head_size());
         pg_atomic_init_u64(&shared->pause, 0);
+        pg_atomic_init_u32(&shared->lates, 0);
         shared->lock = &GetNamedLWLockTranche(TRANCHE)->lock;
     }
     table =

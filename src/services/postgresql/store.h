@@ -51,9 +51,12 @@ void store_walk(void (*fn)(const struct store_key *, const struct store_sums *, 
 /* Removes those that match; 0 matches all. */
 int64 store_reset(Oid userid, Oid dbid, uint64 queryid);
 
-/* All backends leave prcbd alone until then: one of them waited for it in vain. */
-TimestampTz store_pause(void);
-void store_set_pause(TimestampTz until);
+/* Whether prcbd may be asked. Where it was late for some backend all leave it alone for as long as
+ * that one waited, then for twice as long, up to PAUSE_MOST_MS; then one of them tries. */
+bool store_may_ask(TimestampTz now);
+bool store_pauses(TimestampTz now);
+/* How that went; late: it was given up. */
+void store_asked(TimestampTz now, bool late);
 
 /* What the calling backend runs at a depth, for its workers; text 0: nothing. */
 void store_lead(int depth, uint64 text, const struct store_key *key);
