@@ -7,7 +7,8 @@
  *                              1 sleeps, 2 waits for a futex, 3 reads from a pipe, the record of 4
  *                              is not valid. Prints "ready" and waits for its input.
  *     publisher work           one thread: sleeps 400 ms in span 1, 200 ms in span 2, 200 ms in
- * none publisher changes        changes its span a million times, and sleeps in the midst of it
+ * none publisher ready          one thread in span 1: 40 times it sleeps for 10 ms and runs for 5
+ * ms publisher changes        changes its span a million times, and sleeps in the midst of it
  *
  * The trace of n is sixteen bytes n, its span eight.
  */
@@ -16,6 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct record {
@@ -60,6 +62,21 @@ static void work(void)
         records[n].valid = 1;
         *variable() = n < 3 ? &records[n] : NULL;
         usleep(n == 1 ? 400000 : 200000);
+    }
+}
+
+static void wake_up(void)
+{
+    struct timespec now;
+
+    set(&records[1], 1);
+    records[1].valid = 1;
+    *variable() = &records[1];
+    for (int i = 0; i < 40; i++) {
+        usleep(10000);
+        do
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        while (now.tv_nsec / 5000000 <= i);
     }
 }
 
@@ -116,7 +133,7 @@ int main(int argc, char **argv)
         return fprintf(stderr, "%s\n", dlerror()), 1;
 #else
     if (argc > 1)
-        return strcmp(argv[1], "work") ? change() : work(), 0;
+        return (*argv[1] == 'w' ? work : *argv[1] == 'r' ? wake_up : change)(), 0;
 #endif
     if (pipe(ends) || pthread_mutex_lock(&lock))
         return 1;

@@ -145,6 +145,22 @@ class Publishers(unittest.TestCase):
         self.assertLess(waits(rows["02"], "sleep"), 400 * MS)
         self.assertGreaterEqual(waits(report["spans"]["none"], "sleep"), 200 * MS)
 
+    @unittest.skipUnless(BPF, "who had the processor: needs eBPF")
+    def test_ready_behind(self):
+        pinned = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
+        hog = subprocess.Popen([*pinned, "sh", "-c", "while :; do :; done"])
+        self.addCleanup(hog.wait)
+        self.addCleanup(hog.kill)
+        report = spans("--", *pinned, self.build("exported"), "ready", tier="bpf")
+        self.check_sums(report)
+        row = report["spans"]["rows"][0]
+        self.assertEqual(row["span_id"], "01" * 8)
+        self.assertEqual(sum(edge["ns"] for edge in row["ready_behind"]), row["ready_ns"])
+        by = {edge["pid"]: edge["ns"] for edge in row["ready_behind"] if edge["by"] == "thread"}
+        self.assertGreater(row["ready_ns"], 10 * MS)
+        self.assertGreater(by.get(hog.pid, 0), 0, row)  # others may want the processor, too
+        self.assertNotIn(row["pid"], by)
+
     @unittest.skipUnless(BPF, "needs eBPF")
     def test_recordings(self):
         path = str(self.folder / "work.db")

@@ -5,6 +5,7 @@
 #ifndef PRCB_WHY_INSIDE_H
 #define PRCB_WHY_INSIDE_H
 
+#include "behind.h"
 #include "table.h"
 #include "why.h"
 
@@ -65,6 +66,7 @@ struct thread {
     struct span_row *span, *span_last;
     uint64_t span_of;
     const struct cell *span_cell;
+    struct behind_base behind;
     size_t path;                          /* its number in paths, from 1; 0: it has none yet */
     struct thread *sibling, **sibling_at; /* of its process; where the one before points to it */
 };

@@ -28,6 +28,7 @@ struct span_row {
     int64_t run_ns, ready_ns;
     struct span_cell *cells;
     size_t cell_count, cell_room;
+    struct behind behind;
     struct span_row *next;
 };
 
@@ -44,6 +45,12 @@ int why_spans_open(struct why *w)
     return w->spans ? 0 : -ENOMEM;
 }
 
+static void free_row(struct span_row *row)
+{
+    free(row->cells);
+    behind_free(&row->behind);
+}
+
 void spans_close(struct spans *s)
 {
     if (!s)
@@ -51,12 +58,12 @@ void spans_close(struct spans *s)
     while (s->rows) {
         struct span_row *next = s->rows->next;
 
-        free(s->rows->cells);
+        free_row(s->rows);
         free(s->rows);
         s->rows = next;
     }
-    free(s->none.cells);
-    free(s->unknown.cells);
+    free_row(&s->none);
+    free_row(&s->unknown);
     table_free(&s->by_id);
     free(s);
 }
@@ -185,10 +192,27 @@ static void divide_off(struct spans *s, const struct thread *thread, const struc
     now->ready_ns += (int64_t)(g->after.ready_ns - g->before.ready_ns);
 }
 
+/* Whose time it is between two looks that both met the thread off. */
+static struct span_row *between_of(struct spans *s, const struct thread *thread,
+                                   struct span_row *now)
+{
+    return thread->span_last == now && now != &s->none ? now : &s->unknown;
+}
+
+/* Whose ready time is over: of the wait before if the thread ran once since, for it did not change
+ * its memory before that. */
+static struct span_row *ready_over(struct spans *s, const struct thread *thread,
+                                   const struct prcb_account *a, struct span_row *now)
+{
+    return is_off(&thread->last) && is_off(a) && a->switches == thread->last.switches + 1
+               ? thread->span_last
+               : between_of(s, thread, now);
+}
+
 static void divide(struct spans *s, struct thread *thread, const struct prcb_account *a,
                    struct span_row *now, struct growth *g)
 {
-    struct span_row *between = thread->span_last == now && now != &s->none ? now : &s->unknown;
+    struct span_row *between = between_of(s, thread, now);
     int64_t ready = (int64_t)(g->after.ready_ns - g->before.ready_ns);
 
     give_end(s, thread, a, g);
@@ -197,7 +221,7 @@ static void divide(struct spans *s, struct thread *thread, const struct prcb_acc
         g->ns[a->open.cause] -= (int64_t)open_of(a);
     }
     now->ready_ns += (int64_t)open_ready(a);
-    between->ready_ns += ready - (int64_t)open_ready(a);
+    ready_over(s, thread, a, now)->ready_ns += ready - (int64_t)open_ready(a);
     between->run_ns += (int64_t)(g->after.run_ns - g->before.run_ns);
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++)
         give(s, between, i, NULL, g->ns[i]);
@@ -219,6 +243,7 @@ int spans_take(struct why *w, struct thread *thread, const struct prcb_account *
     struct spans *s = w->spans;
     struct span_row *now;
     struct growth g = {0};
+    int result;
 
     if (!s)
         return 0;
@@ -231,13 +256,17 @@ int spans_take(struct why *w, struct thread *thread, const struct prcb_account *
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++)
         g.ns[i] = (int64_t)(g.after.waits[i].ns - g.before.waits[i].ns);
     still = !first && thread->last.switches == a->switches && is_off(&thread->last) && is_off(a);
+    result = behind_take(&w->source, a, &thread->behind,
+                         first   ? NULL
+                         : still ? &now->behind
+                                 : &ready_over(s, thread, a, now)->behind);
     if (still)
         divide_off(s, thread, a, now, &g);
     else
         divide(s, thread, a, now, &g);
     thread->span_last = now;
     thread->span_cell = thread->cell;
-    return s->error;
+    return result ? result : s->error;
 }
 
 /* ---- the report ---- */
@@ -257,7 +286,8 @@ static int make_span(const struct span_row *row, struct why_span *ret)
     ret->ready_ns = row->ready_ns > 0 ? (uint64_t)row->ready_ns : 0;
     ret->ns = ret->run_ns + ret->ready_ns;
     ret->parts = calloc(row->cell_count + 1, sizeof(*ret->parts));
-    if (!ret->parts)
+    ret->behind = behind_rows(&row->behind, ret->ready_ns, &ret->behind_count);
+    if (!ret->parts || !ret->behind)
         return -ENOMEM;
     for (size_t i = 0; i < row->cell_count; i++) {
         const struct span_cell *cell = &row->cells[i];
@@ -335,12 +365,18 @@ int why_spans_make(const struct why *w, struct why_spans *ret)
     return 0;
 }
 
+static void free_span(struct why_span *span)
+{
+    free(span->parts);
+    free(span->behind);
+}
+
 void why_spans_deinit(struct why_spans *spans)
 {
     for (size_t i = 0; i < spans->count; i++)
-        free(spans->rows[i].parts);
+        free_span(&spans->rows[i]);
     free(spans->rows);
-    free(spans->none.parts);
-    free(spans->unknown.parts);
+    free_span(&spans->none);
+    free_span(&spans->unknown);
     *spans = (struct why_spans){0};
 }

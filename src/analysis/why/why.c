@@ -33,12 +33,19 @@ int why_open(const struct why_source *source, struct why **ret)
     return 0;
 }
 
+static void free_thread(struct thread *thread)
+{
+    if (thread)
+        behind_free(&thread->behind.edges);
+    free(thread);
+}
+
 void why_close(struct why *w)
 {
     if (!w)
         return;
     for (size_t i = 0; i < w->threads.room; i++)
-        free(w->threads.slots[i].item);
+        free_thread(w->threads.slots[i].item);
     table_free(&w->threads);
     table_free(&w->by_pid);
     table_free(&w->cells);
@@ -132,7 +139,7 @@ static struct thread *thread_of(struct why *w, const struct prcb_account *a)
     if (!thread->process || table_put(&w->threads, a->key, thread) ||
         table_put(&w->by_tid, (uint32_t)a->tid, thread)) {
         table_remove(&w->threads, a->key, NULL);
-        free(thread);
+        free_thread(thread);
         return NULL;
     }
     thread->process->threads++;
@@ -609,7 +616,7 @@ int why_released(struct why *w, uint64_t key)
     *thread->sibling_at = thread->sibling;
     if (thread->sibling)
         thread->sibling->sibling_at = thread->sibling_at;
-    free(thread);
+    free_thread(thread);
     return 0;
 }
 

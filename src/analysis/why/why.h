@@ -209,6 +209,8 @@ struct why_span {
     uint64_t trace_ns;             /* of all spans of its trace */
     struct why_part *parts;        /* longest first; SHORT: no look met them */
     size_t part_count;
+    struct prcb_edge *behind; /* ready_ns by whom (PRCB_EDGE_BEHIND), and the rest */
+    size_t behind_count;
 };
 
 struct why_spans {

@@ -11,10 +11,12 @@
 #include "format.h"
 #include "place.h"
 #include "text.h"
+#include "whom_words.h"
 
 #define REST_SHOWN  4
 #define BRIEF_PARTS 3
 #define BRIEF_TEXT  120
+#define BEHIND_MOST 3
 
 static uint64_t attributed(const struct why_spans *spans)
 {
@@ -64,6 +66,33 @@ static void write_line(FILE *out, const char *name, uint64_t ns, uint64_t whole,
     fprintf(out, "    %-14s %8s  %6s%s%s\n", name, time, share, *text ? "  " : "", text);
 }
 
+/* Writes "behind worker (123) 80 %, cron (7) 11 %"; nothing where nobody is known. */
+static void describe_behind(const struct why_span *span, char *ret, size_t size)
+{
+    char name[128], share[FORMAT_CELL];
+    size_t used = 0, shown = 0;
+
+    *ret = '\0';
+    for (size_t i = 0; i < span->behind_count && shown < BEHIND_MOST && used < size; i++) {
+        const struct prcb_edge *edge = &span->behind[i];
+
+        if (edge->by == PRCB_BY_REST || edge->ns < span->ready_ns / 10)
+            continue;
+        whom_name(edge, name, sizeof(name));
+        format_share(edge->ns, span->ready_ns, share, sizeof(share));
+        used += (size_t)snprintf(ret + used, size - used, "%s%s %s", shown++ ? ", " : "behind ",
+                                 name, share);
+    }
+}
+
+static void write_ready(FILE *out, const struct why_span *span)
+{
+    char text[512];
+
+    describe_behind(span, text, sizeof(text));
+    write_line(out, "ready", span->ready_ns, span->ns, text);
+}
+
 static void write_figures(FILE *out, const struct why_output *output, const struct why_span *span,
                           uint64_t most)
 {
@@ -75,7 +104,7 @@ static void write_figures(FILE *out, const struct why_output *output, const stru
     if (ran_first && span->run_ns > span->ready_ns)
         write_line(out, "ran", span->run_ns, span->ns, "");
     if (ready_first)
-        write_line(out, "ready", span->ready_ns, span->ns, "");
+        write_ready(out, span);
     if (ran_first && span->run_ns <= span->ready_ns)
         write_line(out, "ran", span->run_ns, span->ns, "");
     for (size_t i = 0; i < span->part_count && i < most; i++) {
@@ -87,7 +116,7 @@ static void write_figures(FILE *out, const struct why_output *output, const stru
     if (!ran_first)
         write_line(out, "ran", span->run_ns, span->ns, "");
     if (!ready_first)
-        write_line(out, "ready", span->ready_ns, span->ns, "");
+        write_ready(out, span);
 }
 
 static void write_span(FILE *out, const struct why_output *output, const struct why_span *span)
@@ -173,6 +202,10 @@ static json_object *make_span(struct json_doc *b, const struct why_output *outpu
     json_doc_put_number(b, row, "ns", span->ns);
     json_doc_put_number(b, row, "run_ns", span->run_ns);
     json_doc_put_number(b, row, "ready_ns", span->ready_ns);
+    json_doc_put(b, row, "ready_behind",
+                 whom_edges_json(b, span->behind,
+                                 brief && span->behind_count > BRIEF_PARTS ? BRIEF_PARTS
+                                                                           : span->behind_count));
     for (size_t i = 0; i < span->part_count && (!brief || i < BRIEF_PARTS); i++)
         json_doc_append(b, parts, make_part(b, output, &span->parts[i], brief));
     json_doc_put(b, row, "waits", parts);

@@ -18,11 +18,11 @@
 
 #include "store.h"
 
-#define TRANCHE    "pg_stat_prcb"
-#define FILE_NAME  PGSTAT_STAT_PERMANENT_DIRECTORY "/pg_stat_prcb.stat"
-#define FILE_MAGIC UINT64CONST(0x7072636273740001) /* "prcbst", version 1 */
-#define SHARE      20   /* of the queries, one in so many goes when there is no room, */
-#define DECAY      0.99 /* and the use of the others fades by this */
+#define TRANCHE       "pg_stat_prcb"
+#define FILE_NAME     PGSTAT_STAT_PERMANENT_DIRECTORY "/pg_stat_prcb.stat"
+#define FILE_MAGIC    UINT64CONST(0x7072636273740001) /* "prcbst", version 1 */
+#define SHARE         20   /* of the queries, one in so many goes when there is no room, */
+#define DECAY         0.99 /* and the use of the others fades by this */
 #define PAUSE_MS      200  /* the first, */
 #define PAUSE_MOST_MS 5000
 
@@ -40,7 +40,7 @@ struct entry {
 struct shared {
     pg_atomic_uint64 pause; /* until when; 0: none */
     pg_atomic_uint32 lates; /* how often prcbd was late since it last answered */
-    LWLock *lock;                                                     /* of the table */
+    LWLock *lock;           /* of the table */
     struct store_leader leaders[FLEXIBLE_ARRAY_MEMBER][STORE_DEPTHS]; /* by number of the process */
 };
 
