@@ -4,8 +4,10 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -106,6 +108,35 @@ class Hogs:
             os.rmdir(folder)
 
 
+class Writers(Hogs):
+    """Programs that write to one file, whose lock the kernel holds for as long as a call lasts; by names, so many bytes
+    in a call. The one who writes little sleeps between calls, and adds up what its calls took."""
+
+    PROGRAM = ("import os, sys, time\n"
+               "file, size = os.open(sys.argv[1], os.O_RDWR), int(sys.argv[2])\n"
+               "data, took = bytes(size), 0\n"
+               "while True:\n"
+               "    began = time.monotonic_ns()\n"
+               "    os.pwrite(file, data, 0)\n"
+               "    took += time.monotonic_ns() - began\n"
+               "    if size == 1: os.pwrite(3, b'%20d' % took, 0) and time.sleep(0.001)\n")
+
+    def start(self, folder, nice):
+        if not hasattr(self, "file"):
+            self.file, self.took = tempfile.NamedTemporaryFile(dir="/dev/shm"), tempfile.TemporaryFile()
+
+        def become():
+            with open(folder + "/cgroup.procs", "w", encoding="ascii") as file:
+                file.write("0")
+            os.sched_setaffinity(0, [self.cpu])
+            os.dup2(self.took.fileno(), 3, inheritable=True)
+        return subprocess.Popen([sys.executable, "-c", self.PROGRAM, self.file.name, str(nice)], preexec_fn=become,
+                                pass_fds=[3])
+
+    def ns(self):
+        return int(os.pread(self.took.fileno(), 20, 0) or 0)
+
+
 class Witness:
     """What bpftrace saw of the switches of a processor."""
 
@@ -199,6 +230,36 @@ class Live(unittest.TestCase):
         self.addCleanup(hogs.end)
         if not any(self.compare(hogs) for _ in range(4)):
             self.skipTest("others had the processor for most of four times")
+
+    def test_who_holds_a_lock_across_containers(self):
+        """Witness: the program, whose calls take as long as it waits for the lock, and for the processor."""
+        with open("/sys/kernel/btf/vmlinux", "rb") as types:
+            if b"\0rwsem_waiter\0" not in types.read():
+                self.skipTest("the kernel does not tell its locks")
+        writers = Writers(small=1, big=64_000_000)
+        self.addCleanup(writers.end)
+        deadline = time.monotonic() + 30
+        while not writers.ns():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        before = writers.ns()
+        text = subprocess.run([PRCB, "export", "--tier", "bpf", "--for", "1.5", "--by-whom", "--cgroup-causes", "--cgroup-include",
+                               writers.base], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+        took = (writers.ns() - before) / S
+        found = {series: float(value) for series, _, value in (line.rpartition(" ") for line in text.splitlines())
+                 if series.startswith("prcb_cgroup")}
+        small = 'cgroup="%s/small"' % writers.base
+        parts = {series.split('by="')[1][:-2]: value for series, value in found.items()
+                 if series.startswith("prcb_cgroup_blocked_by_seconds_total{" + small)}
+        whole = sum(value for series, value in found.items()
+                    if re.match(r"prcb_cgroup_cause_seconds_total\{%s,cause=\"(rwsem|mmap-lock|mutex|klock)" % small, series))
+        self.assertAlmostEqual(sum(parts.values()) + found["prcb_cgroup_blocked_open_seconds{%s}" % small], whole, places=7)
+        # The stretch that was open at the beginning has nobody, and that at the end is not over.
+        self.assertGreater(parts[writers.base + "/big"], 0.8 * whole)
+        self.assertEqual(parts["self"], 0)
+        self.assertGreater(whole, 0.5)
+        self.assertLess(whole, took + 1)
+        print(f"    {parts[writers.base + '/big']:.3f} of {whole:.3f} s behind the other; its calls took {took:.3f} s")
 
 
 if __name__ == "__main__":

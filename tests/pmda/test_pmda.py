@@ -68,7 +68,7 @@ class Files(unittest.TestCase):
         for name, number in (("prcb.version", "0:0"), ("prcb.start", "0:3"),
                              ("prcb.missed_events", "0:13"),
                              ("prcb.all.cpu.idle", "1:0"), ("prcb.percpu.cpu.wall", "2:6"),
-                             ("prcb.wait.time", "4:3"), ("prcb.cgroup.behind.time", "9:0"), ("prcb.cgroup.run", "5:0"),
+                             ("prcb.wait.time", "4:3"), ("prcb.cgroup.behind.time", "9:0"), ("prcb.cgroup.blocked.time", "9:2"), ("prcb.cgroup.run", "5:0"),
                              ("prcb.cgroup.wait.sleep", "5:16"),
                              ("prcb.cgroup.cause.time.futex", "6:6"),
                              ("prcb.cgroup.cause.count.futex", "6:262"),

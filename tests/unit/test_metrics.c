@@ -645,6 +645,74 @@ static void ready_time_is_divided_by_whom(void **state)
     remove_cgroup("/c");
 }
 
+static void look_at_locks(struct metrics *m, const struct prcb_account *accounts, size_t count,
+                          const struct prcb_edge *edges, size_t edge_count)
+{
+    metrics_begin(m);
+    for (size_t i = 0; i < count; i++) {
+        const struct prcb_edge ready = {.kind = PRCB_EDGE_MEANWHILE, .by = PRCB_BY_REST};
+
+        assert_int_equal(metrics_add_edge(m, accounts[i].key, &ready), 0);
+        for (size_t k = 0; !i && k < edge_count; k++)
+            assert_int_equal(metrics_add_edge(m, accounts[i].key, &edges[k]), 0);
+        assert_int_equal(metrics_add(m, &accounts[i]), 0);
+    }
+    metrics_end(m, NULL, NULL);
+}
+
+#define BLOCKED(by) value(m, "prcb_cgroup_blocked_by_seconds_total{cgroup=\"/a\",by=\"" by "\"}")
+
+static void locks_are_divided_by_who_held_them(void **state)
+{
+    struct metrics *m = fed((struct metrics_options){.optional = METRICS_BY_WHOM});
+    uint64_t a = make_cgroup("/a"), b = make_cgroup("/b");
+    struct prcb_account accounts[] = {account(1, a, 0), account(2, b, 0), account(3, a, 0),
+                                      account(4, b, 0), account(5, a, 0), account(6, b, 0)};
+    struct prcb_edge edges[] = {
+        /* Two causes, one holder; who comes later in the look is known as well. */
+        {.kind = PRCB_EDGE_HELD_BY, .cause = PRCB_CAUSE_MMAP_LOCK, .ns = 2 * SECOND, .tid = 102},
+        {.kind = PRCB_EDGE_HELD_BY, .cause = PRCB_CAUSE_RWSEM, .ns = SECOND, .tid = 102},
+        {.kind = PRCB_EDGE_HELD_BY, .cause = PRCB_CAUSE_MUTEX, .ns = SECOND, .tid = 103},
+        {.kind = PRCB_EDGE_HELD_BY, .cause = PRCB_CAUSE_MUTEX, .ns = SECOND, .tid = 104},
+        {.kind = PRCB_EDGE_HELD_BY, .cause = PRCB_CAUSE_MUTEX, .ns = SECOND, .tid = 105},
+        {.kind = PRCB_EDGE_HELD_BY, .cause = PRCB_CAUSE_MUTEX, .ns = SECOND, .tid = 999}};
+
+    for (size_t i = 0; i < 6; i++) {
+        edges[i].by = PRCB_BY_THREAD;
+        accounts[i].tid = (pid_t)(101 + i);
+    }
+    accounts[3].flags |= PRCB_ACCOUNT_KTHREAD;
+    accounts[5].tid = 105; /* in another cgroup: which of the two it was nobody knows */
+    accounts[0].waits[PRCB_CAUSE_MMAP_LOCK].ns = 2 * SECOND;
+    accounts[0].waits[PRCB_CAUSE_RWSEM].ns = SECOND;
+    accounts[0].waits[PRCB_CAUSE_MUTEX].ns = 5 * SECOND;
+    accounts[0].waits[PRCB_CAUSE_FUTEX].ns = 50 * SECOND; /* is no lock of the kernel's */
+    accounts[0].flags = 0;
+    accounts[0].open = (struct prcb_open){.cause = PRCB_CAUSE_RWSEM, .ns = 4 * SECOND};
+    look_at_locks(m, accounts, 6, edges, 6);
+    for (int look = 0; look < 2; look++) {
+        assert_true(BLOCKED("/b") == 3);
+        assert_true(BLOCKED("self") == 1);
+        assert_true(BLOCKED("(kernel)") == 1);
+        assert_true(BLOCKED("(other)") == 3);
+        assert_true(value(m, "prcb_cgroup_blocked_open_seconds{cgroup=\"/a\"}") == 4);
+        assert_false(has(m, "prcb_cgroup_blocked_by_seconds_total{cgroup=\"/b\""));
+        look_at_locks(m, accounts, 6, edges, 6); /* nothing more */
+    }
+    /* The open one closes; its holder has ended meanwhile, and is nobody that is known. */
+    accounts[0].open = (struct prcb_open){0};
+    accounts[0].waits[PRCB_CAUSE_RWSEM].ns += 4 * SECOND;
+    edges[1].ns += 4 * SECOND;
+    accounts[1].tid = 0;
+    look_at_locks(m, accounts, 6, edges, 6);
+    assert_true(BLOCKED("/b") == 3);
+    assert_true(BLOCKED("(other)") == 7);
+    assert_true(value(m, "prcb_cgroup_blocked_open_seconds{cgroup=\"/a\"}") == 0);
+    metrics_close(m);
+    remove_cgroup("/a");
+    remove_cgroup("/b");
+}
+
 /* Whatever moves, begins and ends: in each cgroup the parts are its ready time to the nanosecond,
  * and no part falls. */
 static void parts_add_up_while_threads_move(void **state)
@@ -846,6 +914,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_busiest_have_names),
         cmocka_unit_test(names_are_quoted),
         cmocka_unit_test(ready_time_is_divided_by_whom),
+        cmocka_unit_test(locks_are_divided_by_who_held_them),
         cmocka_unit_test(parts_add_up_while_threads_move),
         cmocka_unit_test(culprits_have_a_limit),
         cmocka_unit_test(every_wait_has_a_class),

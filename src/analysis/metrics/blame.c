@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "array.h"
+#include "cause.h"
 #include "inside.h"
 
 #define MAKE_LOOKS 64 /* as often places are made: it may walk over the cgroups */
@@ -34,21 +35,30 @@ void blame_free(struct blame *blame)
     free(blame);
 }
 
-/* ---- what an account was ready ---- */
+/* ---- what an account has more ---- */
 
 int metrics_add_edge(struct metrics *m, uint64_t key, const struct prcb_edge *edge)
 {
     struct blaming *b = &m->blaming;
-    if (b->key != key)
-        b->cell_count = 0;
+    bool holds = edge->kind == PRCB_EDGE_HELD_BY;
+    struct blame_cells *of = &b->of[holds ? BLAME_LOCKS : BLAME_READY];
+    struct blame_cell cell = {holds ? (uint64_t)edge->tid : edge->cgroup, edge->by, edge->ns};
+
+    for (size_t i = 0; b->key != key && i < BLAMES; i++)
+        b->of[i].count = 0;
     b->key = key;
-    if (edge->kind != PRCB_EDGE_MEANWHILE)
+    if (!holds && edge->kind != PRCB_EDGE_MEANWHILE)
         return 0;
-    b->available = true;
-    if (edge->by == PRCB_BY_REST || !edge->ns || b->cell_count >= CELLS)
+    b->available |= !holds;
+    if (edge->by == PRCB_BY_REST || !edge->ns || of->count >= CELLS)
         return 0;
-    return array_add(b->cells, b->cell_count, b->cell_room,
-                     (struct blame_cell){edge->cgroup, edge->by, edge->ns});
+    for (size_t i = 0; i < of->count; i++) {
+        if (of->cells[i].who == cell.who && of->cells[i].by == cell.by) {
+            of->cells[i].ns += cell.ns; /* of another cause */
+            return 0;
+        }
+    }
+    return array_add(of->cells, of->count, of->room, cell);
 }
 
 /* What a cell grew by. One that was given up meanwhile, and came about again, may have less than
@@ -58,18 +68,18 @@ static uint64_t growth(const struct blamed *blamed, const struct blame_cell *cel
     for (size_t i = 0; i < blamed->count; i++) {
         const struct blame_cell *before = &blamed->cells[i];
 
-        if (before->cgroup == cell->cgroup && before->by == cell->by)
+        if (before->who == cell->who && before->by == cell->by)
             return cell->ns >= before->ns ? cell->ns - before->ns : cell->ns;
     }
     return cell->ns;
 }
 
-static int keep_cells(const struct blaming *b, struct blamed *blamed)
+static int keep_cells(const struct blame_cells *of, struct blamed *blamed)
 {
-    if (array_reserve(blamed->cells, 0, blamed->room, b->cell_count))
+    if (array_reserve(blamed->cells, 0, blamed->room, of->count))
         return -ENOMEM;
-    array_copy(blamed->cells, b->cells, b->cell_count);
-    blamed->count = b->cell_count;
+    array_copy(blamed->cells, of->cells, of->count);
+    blamed->count = of->count;
     return 0;
 }
 
@@ -82,30 +92,59 @@ static uint64_t give(struct blaming *b, struct blame_share share, uint64_t ns, u
     return left - share.cell.ns;
 }
 
-int blame_account(struct metrics *m, struct blamed *blamed, struct blame **victim, bool left,
-                  const struct prcb_account *account, uint64_t cgroup, uint64_t open_ns)
+/* of: the account's edges; NULL: none of this moment are known. */
+static int divide(struct metrics *m, struct blamed *blamed, struct blame_share share,
+                  const struct blame_cells *of, const struct blame_time *time, bool left)
 {
     struct blaming *b = &m->blaming;
-    struct blame_share share = {.victim = victim, .cgroup = cgroup};
-    uint64_t until = account->ready_ns + (left || m->baseline ? open_ns : 0), ready;
+    uint64_t until = time->closed_ns + (left || m->baseline ? time->open_ns : 0);
+    uint64_t more = until > blamed->given_ns && !m->baseline ? until - blamed->given_ns : 0;
+
+    if (array_reserve(b->shares, b->share_count, b->share_room, (of ? of->count : 0) + 1))
+        return -ENOMEM;
+    for (size_t i = 0; of && more && i < of->count; i++) {
+        share.cell = of->cells[i];
+        more = give(b, share, growth(blamed, &of->cells[i]), more);
+    }
+    share.cell = (struct blame_cell){.by = PRCB_BY_REST};
+    give(b, share, more, more);
+    if (until > blamed->given_ns)
+        blamed->given_ns = until;
+    return of ? keep_cells(of, blamed) : 0;
+}
+
+static void times_of(const struct prcb_account *a, struct blame_time ret[BLAMES])
+{
+    const struct prcb_cause_info *open = prcb_cause_info(a->open.cause);
+    bool is_open = open && !(a->flags & PRCB_ACCOUNT_EXITED);
+
+    ret[BLAME_READY].closed_ns = a->ready_ns;
+    for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++)
+        ret[BLAME_LOCKS].closed_ns +=
+            cause_has(cause, CAUSE_IS_KERNEL_LOCK) ? a->waits[cause].ns : 0;
+    if (is_open && open->kind == PRCB_KIND_READY)
+        ret[BLAME_READY].open_ns = a->open.ns;
+    if (is_open && cause_has(a->open.cause, CAUSE_IS_KERNEL_LOCK))
+        ret[BLAME_LOCKS].open_ns = a->open.ns;
+}
+
+int blame_account(struct metrics *m, struct blamed *blamed, struct blame **victim, bool left,
+                  const struct prcb_account *account, uint64_t cgroup)
+{
+    struct blaming *b = &m->blaming;
+    struct blame_time times[BLAMES] = {0};
     bool told = b->key == account->key;
+    int result = 0;
 
     b->key = 0;
     /* Without edges of this moment the time waits for those of the next look. */
     if (!told && !left && !(account->flags & PRCB_ACCOUNT_EXITED))
         return 0;
-    ready = until > blamed->given_ns && !m->baseline ? until - blamed->given_ns : 0;
-    if (array_reserve(b->shares, b->share_count, b->share_room, (told ? b->cell_count : 0) + 1))
-        return -ENOMEM;
-    for (size_t i = 0; told && ready && i < b->cell_count; i++) {
-        share.cell = b->cells[i];
-        ready = give(b, share, growth(blamed, &b->cells[i]), ready);
-    }
-    share.cell = (struct blame_cell){.by = PRCB_BY_REST};
-    give(b, share, ready, ready);
-    if (until > blamed->given_ns)
-        blamed->given_ns = until;
-    return told ? keep_cells(b, blamed) : 0;
+    times_of(account, times);
+    for (size_t i = 0; i < BLAMES && !result; i++)
+        result = divide(m, &blamed[i], (struct blame_share){.victim = &victim[i], .cgroup = cgroup},
+                        told ? &b->of[i] : NULL, &times[i], left);
+    return result;
 }
 
 /* ---- the shares ---- */
@@ -165,12 +204,34 @@ static uint64_t *named_ns(struct metrics *m, struct blame *blame, uint64_t cgrou
     return &culprit->ns;
 }
 
+/* What a thread was in, by the accounts of this look. Of two that had the number one after the
+ * other nobody is named, but where both are in one cgroup. */
+static struct blame_cell cell_of_thread(const struct metrics *m, struct blame_cell cell)
+{
+    const struct table_slot *slot = table_next(&m->blaming.threads, cell.who, NULL);
+    const struct seen *seen = slot ? slot->item : NULL;
+
+    cell.by = !seen ? PRCB_BY_REST : seen->kernel ? PRCB_BY_KERNEL : PRCB_BY_CGROUP;
+    while (slot && (slot = table_next(&m->blaming.threads, cell.who, slot))) {
+        const struct seen *other = slot->item;
+
+        if (other->cgroup != seen->cgroup || other->kernel != seen->kernel)
+            cell.by = PRCB_BY_REST;
+    }
+    cell.who = seen ? seen->cgroup : 0;
+    return cell;
+}
+
 static uint64_t *ns_of(struct metrics *m, struct blame *blame, const struct blame_share *share)
 {
-    switch (share->cell.by) {
+    struct blame_cell cell = share->cell;
+
+    if (cell.by == PRCB_BY_THREAD)
+        cell = cell_of_thread(m, cell);
+    switch (cell.by) {
     case PRCB_BY_CGROUP:
-        return share->cell.cgroup == share->cgroup ? &blame->word_ns[CULPRIT_SELF]
-                                                   : named_ns(m, blame, share->cell.cgroup);
+        return cell.who == share->cgroup ? &blame->word_ns[CULPRIT_SELF]
+                                         : named_ns(m, blame, cell.who);
     case PRCB_BY_KERNEL:
         return &blame->word_ns[CULPRIT_KERNEL];
     case PRCB_BY_IDLE:
@@ -199,5 +260,7 @@ void blame_settle(struct metrics *m)
 void blame_deinit(struct blaming *b)
 {
     free(b->shares);
-    free(b->cells);
+    for (size_t i = 0; i < BLAMES; i++)
+        free(b->of[i].cells);
+    table_free(&b->threads);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Who had the processors while threads of a group were ready: ready time that is over, divided by
- * the cgroups that edges name. Each nanosecond goes to one of them, once, in the look that
- * meets it first: a counter that was shown never falls. What edges do not tell is "(other)". Only
- * the metrics include it.
+ * Who had the processors while threads of a group were ready, and who held the kernel's locks that
+ * they waited for: time that is over, divided by the cgroups that edges name. Each nanosecond goes
+ * to one of them, once, in the look that meets it first: a counter that was shown never falls. What
+ * edges do not tell is "(other)". Only the metrics include it.
  */
 #ifndef PRCB_METRICS_BLAME_H
 #define PRCB_METRICS_BLAME_H
@@ -12,6 +12,15 @@
 #include <stdint.h>
 
 #include <prcb/edges.h>
+
+#include "table.h"
+
+/* What somebody is named for. */
+enum blame_of {
+    BLAME_READY, /* had the processor */
+    BLAME_LOCKS, /* held the lock */
+    BLAMES
+};
 
 #define CULPRITS 8 /* that a group has by name: the first ones, for as long as they exist */
 
@@ -41,9 +50,9 @@ struct blame {
 uint64_t blame_sum(const struct blame *blame); /* NULL: 0 */
 void blame_free(struct blame *blame);          /* NULL is allowed */
 
-/* An edge as it was at the last look. */
+/* Edges of one who, as they were at the last look. */
 struct blame_cell {
-    uint64_t cgroup;
+    uint64_t who; /* number of a cgroup, or of a thread (PRCB_BY_THREAD) */
     uint32_t by;
     uint64_t ns;
 };
@@ -52,22 +61,33 @@ struct blame_cell {
 struct blamed {
     struct blame_cell *cells;
     size_t count, room;
-    uint64_t given_ns; /* ready time that somebody has been given; what was ready before the
-                          account came into its group is nobody's there */
+    uint64_t given_ns; /* time that somebody has been given; what there was before the account came
+                          into its group is nobody's there */
 };
 
-/* Ready time that was met in this look: whose, and behind whom. */
+/* Time of an account that is divided. */
+struct blame_time {
+    uint64_t closed_ns, open_ns; /* open: of a stretch that is not over */
+};
+
+/* Time that was met in this look: whose, and by whom. */
 struct blame_share {
     struct blame **victim;
     uint64_t cgroup; /* the victim's */
     struct blame_cell cell;
 };
 
+/* Edges of one account. */
+struct blame_cells {
+    struct blame_cell *cells;
+    size_t count, room;
+};
+
 /* The state of all. */
 struct blaming {
-    struct blame_cell *cells; /* of the account that is added next */
-    size_t cell_count, cell_room;
-    uint64_t key; /* that account's; 0: it has none */
+    struct blame_cells of[BLAMES]; /* of the account that is added next */
+    uint64_t key;                  /* that account's; 0: it has none */
+    struct table threads;          /* of this look, by number: struct seen */
     bool available;
     struct blame_share *shares;
     size_t share_count, share_room;
@@ -75,11 +95,11 @@ struct blaming {
 
 struct metrics;
 
-/* Divides what an account was ready since the last look. victim: of the group in which this time
- * counts; left: it leaves that group now. open_ns: of a stretch of ready time that is not over.
- * -ENOMEM: nothing was divided. */
+/* Divides what an account has more than at the last look. blamed, victim: for each of enum
+ * blame_of; victim: of the group in which this time counts; left: it leaves that group now.
+ * -ENOMEM: not all was divided. */
 int blame_account(struct metrics *m, struct blamed *blamed, struct blame **victim, bool left,
-                  const struct prcb_account *account, uint64_t cgroup, uint64_t open_ns);
+                  const struct prcb_account *account, uint64_t cgroup);
 /* Gives the shares of a look to the cgroups, when all threads have been met. */
 void blame_settle(struct metrics *m);
 void blame_deinit(struct blaming *blaming);

@@ -485,7 +485,7 @@ EMIT(emit_classes)
     for_groups(m, family, fn, ctx, one_classes);
 }
 
-/* ---- who had the processors ---- */
+/* ---- who had the processors, or held locks ---- */
 
 static void one_culprit(const struct each_group *each, const struct metrics_sample *labels,
                         const char *by, uint64_t ns)
@@ -499,10 +499,14 @@ static void one_culprit(const struct each_group *each, const struct metrics_samp
 static void one_behind(const struct each_group *each, const struct group *group,
                        const struct metrics_sample *labels, int used)
 {
-    const struct blame none = {0}, *blame = group->blame ? group->blame : &none;
+    enum blame_of of = (enum blame_of)(each->family->what & WHAT_MASK);
+    const struct blame none = {0}, *blame = group->blame[of];
 
+    if (!blame && of != BLAME_READY)
+        return; /* most cgroups never wait for these */
+    blame = blame ? blame : &none;
     for (unsigned i = 0; i < CULPRIT_WORDS; i++) {
-        if (i != CULPRIT_GONE || blame->word_ns[i])
+        if ((i != CULPRIT_GONE && (i != CULPRIT_IDLE || of == BLAME_READY)) || blame->word_ns[i])
             one_culprit(each, labels, culprit_words[i], blame->word_ns[i]);
     }
     for (unsigned i = 0; i < blame->count; i++)
@@ -516,7 +520,7 @@ static void for_victims(const struct metrics *m, const struct metrics_family *fa
 {
     struct metrics_family in_cgroup = *family;
 
-    in_cgroup.what = IN_CGROUP;
+    in_cgroup.what |= IN_CGROUP;
     if (m->blaming.available)
         for_groups(m, &in_cgroup, fn, ctx, one);
 }
@@ -526,18 +530,22 @@ EMIT(emit_behind)
     for_victims(m, family, fn, ctx, one_behind);
 }
 
-static void one_ready_open(const struct each_group *each, const struct group *group,
-                           const struct metrics_sample *labels, int used)
+static void one_open(const struct each_group *each, const struct group *group,
+                     const struct metrics_sample *labels, int used)
 {
+    enum blame_of of = (enum blame_of)(each->family->what & WHAT_MASK);
     struct metrics_sample sample = *labels;
+    uint64_t ns = of == BLAME_READY ? group->shown.v[ACCOUNT_ready_ns] : 0;
 
-    emit_ns(each->fn, each->ctx, &sample,
-            group->shown.v[ACCOUNT_ready_ns] - blame_sum(group->blame));
+    for (uint32_t cause = 1; of == BLAME_LOCKS && cause < PRCB_CAUSE_MAX; cause++)
+        ns += cause_has(cause, CAUSE_IS_KERNEL_LOCK) ? group->shown.v[VALUE_CAUSE_NS + cause] : 0;
+    if (ns || of == BLAME_READY)
+        emit_ns(each->fn, each->ctx, &sample, ns - blame_sum(group->blame[of]));
 }
 
-EMIT(emit_ready_open)
+EMIT(emit_open)
 {
-    for_victims(m, family, fn, ctx, one_ready_open);
+    for_victims(m, family, fn, ctx, one_open);
 }
 
 static void one_switches(const struct each_group *each, const struct group *group,

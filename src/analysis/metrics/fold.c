@@ -400,8 +400,8 @@ static void free_seen(struct seen *seen)
 {
     for (size_t i = 0; seen && i < AXES; i++)
         free(seen->base[i]);
-    if (seen && seen->blamed)
-        free(seen->blamed->cells);
+    for (size_t i = 0; seen && seen->blamed && i < BLAMES; i++)
+        free(seen->blamed[i].cells);
     free(seen ? seen->blamed : NULL);
     free(seen);
 }
@@ -420,6 +420,7 @@ void metrics_begin(struct metrics *m)
     m->looked_at = now_ns();
     m->orphan = false;
     m->accounts_live = m->accounts_ended = 0;
+    table_clear(&m->blaming.threads);
     if (m->names)
         cgroup_names_refresh(m->names);
     each_known(m, note_level);
@@ -475,23 +476,23 @@ static void count(struct group *group, const struct values *values, const struct
     count_thread(group, a);
 }
 
-/* Who had the processors while this thread was ready. before: the group of the last look; NULL:
- * there was none. */
+/* Who kept this thread up. before: the group of the last look; NULL: there was none. */
 static int add_blame(struct metrics *m, struct seen *seen, struct group *before,
-                     const struct prcb_account *a, uint64_t open_ns)
+                     const struct prcb_account *a)
 {
     struct group *now = seen->group[AXIS_CGROUP], *victim = before ? before : now;
     uint64_t cgroup = a->present & PRCB_HAS_CGROUP ? a->cgroup : 0;
     int result = 0;
 
     if (!seen->blamed)
-        seen->blamed = calloc(1, sizeof(*seen->blamed));
+        seen->blamed = calloc(BLAMES, sizeof(*seen->blamed));
     if (!seen->blamed)
         return -ENOMEM;
     if (victim)
-        result = blame_account(m, seen->blamed, &victim->blame, victim != now, a,
-                               before ? seen->cgroup : cgroup, open_ns);
+        result = blame_account(m, seen->blamed, victim->blame, victim != now, a,
+                               before ? seen->cgroup : cgroup);
     seen->cgroup = cgroup;
+    seen->kernel = (a->flags & PRCB_ACCOUNT_KTHREAD) != 0;
     return result;
 }
 
@@ -506,6 +507,9 @@ int metrics_add(struct metrics *m, const struct prcb_account *a)
     if (!seen)
         return -ENOMEM;
     seen->look = m->looks;
+    if (m->options.optional & METRICS_BY_WHOM &&
+        table_put(&m->blaming.threads, (uint64_t)a->tid, seen))
+        return -ENOMEM;
     if (a->flags & PRCB_ACCOUNT_EXITED)
         m->accounts_ended++;
     else
@@ -521,8 +525,7 @@ int metrics_add(struct metrics *m, const struct prcb_account *a)
         if (groups[i] && groups[i] != seen->group[i] && change_group(seen, i, groups[i], &values))
             return -ENOMEM;
     }
-    if (m->options.optional & METRICS_BY_WHOM &&
-        add_blame(m, seen, before, a, values.v[ACCOUNT_ready_ns] - a->ready_ns))
+    if (m->options.optional & METRICS_BY_WHOM && add_blame(m, seen, before, a))
         return -ENOMEM;
     /* Nothing can fail from here on. */
     m->present |= a->present;
@@ -545,12 +548,17 @@ static bool is_over(struct metrics *m, enum axis_number number, const struct kno
            (number == AXIS_NAME || !cgroup_names_alive(m->names, known->cgroup));
 }
 
+static void free_blame(struct group *group)
+{
+    for (size_t i = 0; group && i < BLAMES; i++)
+        blame_free(group->blame[i]);
+}
+
 static void free_known(struct axis *axis, enum axis_number number, struct known *known)
 {
     if (known->group)
         take_group(axis, number, known);
-    if (known->past)
-        blame_free(known->past->blame);
+    free_blame(known->past);
     free(known->past);
     free(known->path);
     free(known);
@@ -761,8 +769,8 @@ void metrics_fold_deinit(struct metrics *m)
             free_known(&m->axes[i], (enum axis_number)i, m->axes[i].known[k]);
         table_free(&m->axes[i].places);
         free(m->axes[i].known);
-        blame_free(m->axes[i].other.blame);
-        blame_free(m->axes[i].gone.blame);
+        free_blame(&m->axes[i].other);
+        free_blame(&m->axes[i].gone);
     }
     blame_deinit(&m->blaming);
     if (m->has_include)

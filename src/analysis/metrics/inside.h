@@ -41,7 +41,7 @@ struct group {
     struct values live;               /* of this look */
     struct values shown;              /* the highest there was: what is shown */
     uint64_t running, ready, waiting; /* threads */
-    struct blame *blame;              /* NULL: nobody yet */
+    struct blame *blame[BLAMES];      /* NULL: nobody yet */
 };
 
 enum axis_number { AXIS_CGROUP, AXIS_NAME, AXES };
@@ -95,7 +95,8 @@ struct seen {
     struct values *base[AXES]; /* what it had when it came into the group; NULL: nothing */
     bool done;                 /* ended and folded */
     uint64_t cgroup;           /* at the last look; 0: none */
-    struct blamed *blamed;     /* NULL: METRICS_BY_WHOM is not wanted */
+    bool kernel;               /* a thread of the kernel's */
+    struct blamed *blamed;     /* BLAMES; NULL: METRICS_BY_WHOM is not wanted */
 };
 
 /* What is shown of the machine as a whole. An empty text and 0 mean "not known". */

@@ -101,9 +101,10 @@ static int open_session(struct metrics *m, struct prcb_error *err)
         .size = sizeof(how),
         .tier = m->options.tier,
         .max_threads = (uint32_t)m->options.max_threads, /* of a row that has a limit */
-        .flags =
-            PRCB_OPEN_SHARED | (m->options.optional & METRICS_READY ? PRCB_OPEN_TAILS : 0u) |
-            (m->options.optional & METRICS_BY_WHOM ? PRCB_OPEN_EDGES | PRCB_OPEN_MEANWHILE : 0u)};
+        .flags = PRCB_OPEN_SHARED | (m->options.optional & METRICS_READY ? PRCB_OPEN_TAILS : 0u) |
+                 (m->options.optional & METRICS_BY_WHOM
+                      ? PRCB_OPEN_EDGES | PRCB_OPEN_MEANWHILE | PRCB_OPEN_OWNERS
+                      : 0u)};
     const struct prcb_processors_options view = {.size = sizeof(view), .tier = m->options.tier};
     int result = prcb_open(&how, &m->session, err);
 

@@ -27,7 +27,7 @@ int metrics_take_names(struct cli_parser *parser, void *target);
      .kind = CLI_BITS, METRICS_AT(type, member, optional), .min = METRICS_CGROUP_CAUSES},                   \
     {0, "ready-histogram", NULL, "a histogram of ready times, too", .kind = CLI_BITS,                       \
      METRICS_AT(type, member, optional), .min = METRICS_READY},                                             \
-    {0, "by-whom", NULL, "which cgroups had the processors while threads of others were ready, too",        \
+    {0, "by-whom", NULL, "which cgroups had the processors, or the kernel's locks, that others waited for, too",        \
      .kind = CLI_BITS, METRICS_AT(type, member, optional), .min = METRICS_BY_WHOM},                         \
     {0, "containers", NULL, "names of containers, pods and images, from local files, too",                  \
      .kind = CLI_BITS, METRICS_AT(type, member, optional), .min = METRICS_CONTAINERS},                      \

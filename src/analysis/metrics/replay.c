@@ -183,17 +183,19 @@ static uint32_t by_number(const char *name)
     return prcb_edge_by_name(by) ? by : PRCB_BY_UNKNOWN;
 }
 
-/* Adds behind whom an account's thread was ready. 0 or -ENOMEM. */
-static int read_behind(struct json_object *from, struct metrics *m, uint64_t key)
+/* Adds edges of an account: behind whom its thread was ready, or who held locks. 0 or -ENOMEM. */
+static int read_edges(struct json_object *from, const char *name, uint32_t kind, struct metrics *m,
+                      uint64_t key)
 {
-    struct json_object *behind = part_in(from, "meanwhile", json_type_array);
-    const struct prcb_edge none = {.kind = PRCB_EDGE_MEANWHILE, .by = PRCB_BY_REST};
+    struct json_object *behind = part_in(from, name, json_type_array);
+    const struct prcb_edge none = {.kind = kind, .by = PRCB_BY_REST};
     int result = behind ? metrics_add_edge(m, key, &none) : 0;
 
     for (size_t i = 0; behind && i < json_object_array_length(behind) && !result; i++) {
         struct json_object *cell = json_object_array_get_idx(behind, i);
-        struct prcb_edge edge = {.kind = PRCB_EDGE_MEANWHILE,
+        struct prcb_edge edge = {.kind = kind,
                                  .cgroup = number_at(cell, 0),
+                                 .tid = (pid_t)number_at(cell, 0),
                                  .ns = number_at(cell, 1),
                                  .by = by_number(text_at(cell, 2))};
 
@@ -305,7 +307,8 @@ static int make_look(struct json_object *look, struct metrics *m, struct prcb_er
         if (!json_object_is_type(from, json_type_object))
             continue;
         read_account(from, &account);
-        if (read_behind(from, m, account.key) || metrics_add(m, &account))
+        if (read_edges(from, "meanwhile", PRCB_EDGE_MEANWHILE, m, account.key) ||
+            read_edges(from, "held", PRCB_EDGE_HELD_BY, m, account.key) || metrics_add(m, &account))
             return prcb_fail(err, -ENOMEM, "out of memory");
     }
     count = count < PROCESSORS_MAX ? count : PROCESSORS_MAX;
@@ -497,14 +500,14 @@ void replay_writer_begin(struct replay_writer *writer)
         writer->failed = -ENOMEM;
 }
 
-/* Who ran while it was ready: cgroup, nanoseconds, by. */
-static void write_behind(FILE *out, const struct blaming *b)
+/* Who ran while it was ready, or held its locks: cgroup or thread, nanoseconds, by. */
+static void write_edges(FILE *out, const char *name, const struct blame_cells *of)
 {
-    fputs(",\"meanwhile\":[", out);
-    for (size_t i = 0; i < b->cell_count; i++) {
-        const struct blame_cell *cell = &b->cells[i];
+    fprintf(out, ",\"%s\":[", name);
+    for (size_t i = 0; i < of->count; i++) {
+        const struct blame_cell *cell = &of->cells[i];
 
-        fprintf(out, "%s[%" PRIu64 ",%" PRIu64 ",\"%s\"]", i ? "," : "", cell->cgroup, cell->ns,
+        fprintf(out, "%s[%" PRIu64 ",%" PRIu64 ",\"%s\"]", i ? "," : "", cell->who, cell->ns,
                 prcb_edge_by_name(cell->by));
     }
     fputc(']', out);
@@ -551,8 +554,10 @@ void replay_writer_add(struct replay_writer *writer, const struct metrics *m,
         }
         fputc('}', out);
     }
-    if (m->blaming.key == a->key)
-        write_behind(out, &m->blaming);
+    if (m->blaming.key == a->key) {
+        write_edges(out, "meanwhile", &m->blaming.of[BLAME_READY]);
+        write_edges(out, "held", &m->blaming.of[BLAME_LOCKS]);
+    }
     fputc('}', out);
 }
 

@@ -293,7 +293,8 @@ static const struct cli_option options[] = {
      AT(user), .what = "the name is empty"},
     {'t', "tier", "TIER", "source of the figures: daemon (the default), bpf or perf",
      .take = cli_take_tier, AT(tier)},
-    {0, "by-whom", NULL, "which cgroups had the processors meanwhile, too", AT(by_whom)},
+    {0, "by-whom", NULL, "which cgroups had the processors meanwhile, or held locks, too",
+     AT(by_whom)},
     {'D', "debug", "DEBUG", "PCP's diagnostics, see pmdbg(1)", .take = take_debug},
     {0},
 };
