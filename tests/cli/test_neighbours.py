@@ -133,6 +133,11 @@ class Writers(Hogs):
         return subprocess.Popen([sys.executable, "-c", self.PROGRAM, self.file.name, str(nice)], preexec_fn=become,
                                 pass_fds=[3])
 
+    def end(self):
+        super().end()
+        self.file.close()
+        self.took.close()
+
     def ns(self):
         return int(os.pread(self.took.fileno(), 20, 0) or 0)
 
@@ -230,6 +235,29 @@ class Live(unittest.TestCase):
         self.addCleanup(hogs.end)
         if not any(self.compare(hogs) for _ in range(4)):
             self.skipTest("others had the processor for most of four times")
+
+    def test_stat_by_cgroup(self):
+        """The parts are the ready time to the nanosecond, as text, JSON and lines of values."""
+        hogs = Hogs(light=5, heavy=0)
+        self.addCleanup(hogs.end)
+
+        def stat(*args):
+            return subprocess.run([PRCB, "stat", "--cgroup", hogs.folders[0], "--per-cgroup", "--by-whom", "--for", "0.5", *args],
+                                  stdout=subprocess.PIPE, text=True, timeout=60, check=True,
+                                  env={**os.environ, "COLUMNS": "200"}).stdout
+        rows = json.loads(stat("-j"))["cgroups"]
+        for row in rows:
+            parts = row["by_whom"]["ready_behind_cgroups"]
+            self.assertEqual(sum(part["ns"] for part in parts), row["ready_ns"])
+            for part in parts:
+                self.assertEqual(part["by"] == "cgroup", part["cgroup_id"] is not None)
+        light = next(row for row in rows if row["cgroup"] == hogs.base + "/light")
+        heavy = next(row for row in rows if row["cgroup"] == hogs.base + "/heavy")
+        behind = {part["cgroup"]: part for part in light["by_whom"]["ready_behind_cgroups"]}
+        self.assertGreater(behind[heavy["cgroup"]]["ns"], 0)
+        self.assertEqual(behind[heavy["cgroup"]]["cgroup_id"], heavy["cgroup_id"])
+        self.assertRegex(stat(), r"(?m)^  %s/light behind  .*%s/heavy \d" % (hogs.base, hogs.base))
+        self.assertRegex(stat("-x", ";"), r"(?m)^%s/light;\d+;ready_behind_cgroup;ready;cgroup;%s/heavy;" % (hogs.base, hogs.base))
 
     def test_who_holds_a_lock_across_containers(self):
         """Witness: the program, whose calls take as long as it waits for the lock, and for the processor."""

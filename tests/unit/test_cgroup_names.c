@@ -79,6 +79,51 @@ static void paths_say_who_made_them(void **state)
     }
 }
 
+static void containers_without_ids_and_jobs(void **state)
+{
+    static const struct {
+        const char *path, *machine, *job;
+    } cases[] = {
+        {"/lxc.payload.web", "web", ""},
+        {"/lxc.payload.web/system.slice/ssh.service", "web", ""},
+        {"/lxc/web", "web", ""},
+        {"/lxc/web/lxc.payload.other", "web", ""},
+        {"/machine.slice/machine-my\\x2dweb.scope/payload", "my-web", ""},
+        {"/machine.slice/systemd-nspawn@web.service/payload", "web", ""},
+        {"/system.slice/slurmstepd.scope/job_14/step_0/user/task_0", "", "14"},
+        {"/system.slice/node1_slurmstepd.scope/job_14", "", "14"},
+        {"/slurm/uid_1000/job_15/step_batch", "", "15"},
+        {"/slurm_node1/uid_0/job_16", "", "16"},
+        /* What others may call as they like, or what has no name. */
+        {"/lxc.monitor.web", "", ""},
+        {"/lxc.payload.", "", ""},
+        {"/lxc", "", ""},
+        {"/user.slice/lxc.payload.web", "", ""},
+        {"/system.slice/lxc.payload.web", "", ""},
+        {"/system.slice/machine-web.scope", "", ""},
+        {"/user.slice/user-1000.slice/user@1000.service/machine.slice/machine-web.scope", "", ""},
+        {"/machine.slice/machine-a\\x2fb.scope", "", ""},
+        {"/machine.slice/machine-a\\x00b.scope", "", ""},
+        {"/machine.slice/machine-a\\x2.scope", "a\\x2", ""},
+        {"/docker/" ID "/lxc.payload.web", "", ""},
+        {"/system.slice/web.service/slurm/uid_0/job_1", "", ""},
+        {"/system.slice/slurmstepd.scope/x/job_1", "", ""},
+        {"/slurm/uid_0/job_", "", ""},
+        {"/slurm/uid_0/job_1x", "", ""},
+        {"/slurm/uid_0/job_123456789012345678901", "", ""},
+        {"/lxc.payload.0123456789012345678901234567890123456789012345678901234567890123456789", "",
+         ""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct cgroup_identity said;
+
+        cgroup_identify(cases[i].path, &said);
+        assert_string_equal(said.machine, cases[i].machine);
+        assert_string_equal(said.job, cases[i].job);
+    }
+}
+
 static enum cgroup_setup setup_of(const char *mounts, char *mount, size_t size)
 {
     char file[] = "/tmp/prcb-mounts-XXXXXX";
@@ -254,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_say_who_made_them),
+        cmocka_unit_test(containers_without_ids_and_jobs),
         cmocka_unit_test(mounts_say_the_version),
         cmocka_unit_test(numbers_have_paths),
         cmocka_unit_test(names_have_folders),

@@ -110,6 +110,7 @@ static void test_what_is_said_of_an_id(void **state)
     assert_string_equal(said.container, "web\x1b");
     assert_string_equal(said.image, "shop:1");
     assert_string_equal(said.pod, "");
+    assert_string_equal(said.file, "/var/lib/docker/containers/" ID2 "/config.v2.json");
     make("/var/lib/containers/storage/overlay-containers/containers.json",
          "[{\"id\": \"" ID2
          "\", \"names\": [\"k8s\"], \"metadata\": \"{\\\"image-name\\\": \\\"img:2\\\"}\"}, 7]");
@@ -119,10 +120,38 @@ static void test_what_is_said_of_an_id(void **state)
     assert_string_equal(said.namespace, "shop");
     assert_string_equal(said.container, "web");
     assert_string_equal(said.image, "img:2");
+    assert_string_equal(said.file, "/var/log/containers/pod-1_shop_web-" ID2 ".log");
     /* A name that ends as an id is none. */
     assert_false(container_say(root, other, &said));
     assert_false(container_say(root, "../" ID2, &said));
     assert_string_equal(said.container, "");
+}
+
+static void test_containerd_and_machines(void **state)
+{
+    static const char id[] = "eeee456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    struct container_said said;
+
+    make("/run/containerd/io.containerd.runtime.v2.task/moby/x/config.json", "{}");
+    make("/run/containerd/io.containerd.runtime.v2.task/k8s.io/"
+         "eeee456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef/config.json",
+         "{\"annotations\": {\"io.kubernetes.cri.container-name\": \"api\", "
+         "\"io.kubernetes.cri.sandbox-name\": \"api-7c\", \"io.kubernetes.cri.image-name\": 3, "
+         "\"io.kubernetes.cri.sandbox-namespace\": \"prod\"}}");
+    assert_true(container_say(root, id, &said));
+    assert_string_equal(said.container, "api");
+    assert_string_equal(said.pod, "api-7c");
+    assert_string_equal(said.namespace, "prod");
+    assert_string_equal(said.image, "");
+    assert_non_null(strstr(said.file, "/k8s.io/eeee"));
+    /* Its name is in the path; a file has to have it, too. */
+    assert_false(container_say(root, "web", &said));
+    make("/var/lib/lxc/web/config", "");
+    assert_true(container_say(root, "web", &said));
+    assert_string_equal(said.container, "web");
+    assert_string_equal(said.file, "/var/lib/lxc/web/config");
+    assert_false(container_say(root, ".", &said));
+    assert_false(container_say(root, "../lxc/web", &said));
 }
 
 int main(void)
@@ -132,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_podman),
         cmocka_unit_test(test_kubernetes),
         cmocka_unit_test(test_what_is_said_of_an_id),
+        cmocka_unit_test(test_containerd_and_machines),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

@@ -590,6 +590,10 @@ static void one_identity(const struct each_group *each, const struct group *grou
         put(&sample, place++, "container_id", group->said.container);
     if (*group->said.pod && place < METRICS_LABELS)
         put(&sample, place++, "pod_uid", group->said.pod);
+    if (*group->said.machine)
+        put(&sample, place++, "machine", group->said.machine);
+    if (*group->said.job)
+        put(&sample, place++, "slurm_job", group->said.job);
     if (place > used)
         emit_integer(each->fn, each->ctx, &sample, 1);
 }
@@ -613,6 +617,7 @@ static void one_container(const struct each_group *each, const struct group *gro
     put(&sample, 2, "pod", group->names.pod);
     put(&sample, 3, "container", group->names.container);
     put(&sample, 4, "image", group->names.image);
+    put(&sample, 5, "file", group->names.file);
     emit_integer(each->fn, each->ctx, &sample, 1);
 }
 

@@ -653,13 +653,16 @@ static void begin_at_zero(struct group *group)
 static void name_container(struct metrics *m, enum axis_number number, struct known *known)
 {
     struct group *group = known->group;
+    const char *id = !group                   ? ""
+                     : *group->said.container ? group->said.container
+                                              : group->said.machine;
 
-    if (!group || !*group->said.container || group->named || group->asked >= NAME_TRIES ||
+    if (!*id || group->named || group->asked >= NAME_TRIES ||
         m->looks % (UINT64_C(1) << group->asked))
         return;
     group->asked++;
-    group->named = container_say(m->options.file_root ? m->options.file_root : "",
-                                 group->said.container, &group->names);
+    group->named =
+        container_say(m->options.file_root ? m->options.file_root : "", id, &group->names);
 }
 
 void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void *ctx)

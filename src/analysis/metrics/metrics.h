@@ -107,7 +107,7 @@ void metrics_set_status(struct metrics *m, const struct prcb_status *status);
 enum metrics_type { METRICS_COUNTER, METRICS_GAUGE, METRICS_INFO, METRICS_HISTOGRAM };
 enum metrics_unit { METRICS_NONE, METRICS_SECONDS, METRICS_HERTZ, METRICS_RATIO };
 
-#define METRICS_LABELS 5
+#define METRICS_LABELS 6
 
 struct metrics_sample {
     const char *suffix;                /* of a histogram: "_bucket", "_sum", "_count"; else NULL */

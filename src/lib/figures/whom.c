@@ -84,12 +84,14 @@ static struct sum *next_of(const struct whom *w, const struct sum *sum)
 static bool same(const struct prcb_edge *a, const struct prcb_edge *b)
 {
     return a->kind == b->kind && a->cause == b->cause && a->by == b->by && a->vector == b->vector &&
-           a->tid == b->tid && a->pid == b->pid && !memcmp(a->comm, b->comm, sizeof(a->comm));
+           a->tid == b->tid && a->pid == b->pid && a->cgroup == b->cgroup &&
+           !memcmp(a->comm, b->comm, sizeof(a->comm));
 }
 
 static uint64_t place_of(uint64_t group, const struct prcb_edge *edge)
 {
-    uint64_t place = table_mix(group, (uint64_t)(uint32_t)edge->tid << 32 | edge->vector);
+    uint64_t who = edge->cgroup ? edge->cgroup : (uint64_t)(uint32_t)edge->tid << 32 | edge->vector;
+    uint64_t place = table_mix(group, who);
 
     return table_mix(place, (uint64_t)edge->cause << 32 | edge->by << 8 | edge->kind);
 }
@@ -353,6 +355,11 @@ int whom_rows(const struct whom *w, uint64_t group, uint32_t cause, struct prcb_
               size_t *ret_count)
 {
     return rows_of(w, group, cause ? PRCB_EDGE_WOKEN_BY : PRCB_EDGE_BEHIND, cause, ret, ret_count);
+}
+
+int whom_meanwhile(const struct whom *w, uint64_t group, struct prcb_edge **ret, size_t *ret_count)
+{
+    return rows_of(w, group, PRCB_EDGE_MEANWHILE, PRCB_CAUSE_NONE, ret, ret_count);
 }
 
 int whom_holders(const struct whom *w, uint64_t group, uint32_t cause, struct prcb_edge **ret,

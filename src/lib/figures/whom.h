@@ -47,6 +47,8 @@ int whom_since(const struct whom *now, const struct whom *before, struct whom **
  * WHOM_ALL: longest first, the rest last. *ret is the caller's to free. 0 or -ENOMEM. */
 int whom_rows(const struct whom *w, uint64_t group, uint32_t cause, struct prcb_edge **ret,
               size_t *ret_count);
+/* The same of cgroups whose threads ran meanwhile (PRCB_OPEN_MEANWHILE). */
+int whom_meanwhile(const struct whom *w, uint64_t group, struct prcb_edge **ret, size_t *ret_count);
 /* The same of those who held the locks. */
 int whom_holders(const struct whom *w, uint64_t group, uint32_t cause, struct prcb_edge **ret,
                  size_t *ret_count);

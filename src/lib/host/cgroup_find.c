@@ -39,7 +39,8 @@ static bool is_wanted(const struct search *s, const char *path)
     cgroup_identify(path, &said);
     return s->wanted == CGROUP_BY_POD
                ? !strcmp(said.pod, s->name)
-               : *said.container && !strncmp(said.container, s->name, strlen(s->name));
+               : (*said.container && !strncmp(said.container, s->name, strlen(s->name))) ||
+                     (*said.machine && !strcmp(said.machine, s->name));
 }
 
 /* Owns dir from here on. path: of this folder, of PATH_BYTES; restored. */

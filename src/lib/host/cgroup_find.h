@@ -10,7 +10,7 @@
 
 enum cgroup_wanted {
     CGROUP_BY_UNIT,      /* "ssh.service", "ssh", "user.slice" */
-    CGROUP_BY_CONTAINER, /* the beginning of its id */
+    CGROUP_BY_CONTAINER, /* the beginning of its id; the name of one that has none */
     CGROUP_BY_POD,       /* its uid */
     CGROUP_BY_PATH,      /* "/system.slice/ssh.service" */
 };

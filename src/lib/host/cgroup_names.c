@@ -266,6 +266,71 @@ static bool take_container(const char *part, size_t length, char *ret)
     return false;
 }
 
+static bool ends_with(const char *part, size_t length, const char *end)
+{
+    size_t more = strlen(end);
+
+    return length >= more && !memcmp(part + length - more, end, more);
+}
+
+static bool begins_with(const char *part, size_t length, const char *with)
+{
+    return length >= strlen(with) && !memcmp(part, with, strlen(with));
+}
+
+/* Copies a name; as_unit: with systemd's \xHH in it, for '-' and what else a unit's may not have.
+ * false: there is none, or it is too long for one. */
+static bool copy_name(const char *from, size_t length, bool as_unit, char *ret, size_t size)
+{
+    size_t used = 0;
+    unsigned code;
+
+    for (size_t i = 0; i < length; i++) {
+        char digits[3] = "";
+        bool escaped = as_unit && from[i] == '\\' && i + 3 < length && from[i + 1] == 'x' &&
+                       is_hex(from[i + 2]) && is_hex(from[i + 3]);
+
+        if (used + 1 >= size)
+            return false;
+        if (escaped) {
+            memcpy(digits, from + i + 2, 2);
+            code = (unsigned)strtoul(digits, NULL, 16);
+            i += 3;
+        }
+        ret[used++] = escaped ? (char)code : from[i];
+    }
+    ret[used] = '\0';
+    return used && strlen(ret) == used && !strchr(ret, '/');
+}
+
+/* The name of a container in one part of a path: of LXC's "lxc.payload.NAME" at the top, or "NAME"
+ * in the folder "lxc", and of systemd's "machine-NAME.scope" and "systemd-nspawn@NAME.service". */
+static bool take_machine(const char *part, size_t length, const char *folder, char ret[65])
+{
+    static const struct {
+        const char *folder, *before, *behind;
+    } forms[] = {{"", "lxc.payload.", ""},
+                 {"lxc/", "", ""},
+                 {"machine.slice/", "machine-", ".scope"},
+                 {"machine.slice/", "systemd-nspawn@", ".service"}};
+
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        size_t before = strlen(forms[i].before), behind = strlen(forms[i].behind);
+        char name[65];
+
+        if (begins_with(part, length, forms[i].before) &&
+            ends_with(part, length, forms[i].behind) && before + behind < length &&
+            begins_with(folder, strlen(folder), forms[i].folder) &&
+            (*forms[i].folder ? folder + strlen(forms[i].folder) : folder) == part &&
+            copy_name(part + before, length - before - behind, *forms[i].behind, name,
+                      sizeof(name))) {
+            memcpy(ret, name, sizeof(name));
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The pod's uid: "kubepods-burstable-podUID.slice" with '_' for '-', or "podUID". */
 static bool take_pod(const char *part, size_t length, char *ret)
 {
@@ -289,13 +354,6 @@ static bool take_pod(const char *part, size_t length, char *ret)
     uid[digits] = '\0';
     memcpy(ret, uid, sizeof(uid));
     return true;
-}
-
-static bool ends_with(const char *part, size_t length, const char *end)
-{
-    size_t more = strlen(end);
-
-    return length >= more && !memcmp(part + length - more, end, more);
 }
 
 /* By systemd's rule slices are folders and not cgroups of units; the manager of a user has the
@@ -331,8 +389,9 @@ static bool is_one_of(const char *part, size_t length, const char *const *names,
  * the folders of runtimes that do without systemd. */
 static bool is_folder(const char *part, size_t length, bool top)
 {
-    static const char *const folders[] = {"docker",        "kubepods", "burstable", "besteffort",
-                                          "libpod_parent", "machine",  "k8s.io",    "ecs"};
+    static const char *const folders[] = {"docker",     "kubepods",      "burstable",
+                                          "besteffort", "libpod_parent", "machine",
+                                          "k8s.io",     "ecs",           "lxc"};
     char pod[37];
 
     if (ends_with(part, length, ".slice"))
@@ -351,11 +410,37 @@ static bool is_runtime(const char *part, size_t length)
     return IS_ONE_OF(part, length, runtimes);
 }
 
+/* A job of Slurm: "job_NUMBER" in the scope of its daemon, or in the folder of version 1. */
+static void identify_job(const char *path, struct cgroup_identity *ret)
+{
+    bool slurm = false;
+
+    path += strspn(path, "/");
+    for (bool top = true; *path; top = false) {
+        size_t length = strcspn(path, "/");
+        bool job = slurm && begins_with(path, length, "job_");
+
+        if (job && strspn(path + 4, "0123456789") == length - 4)
+            snprintf(ret->job, sizeof(ret->job), "%.*s",
+                     length - 4 < sizeof(ret->job) ? (int)length - 4 : 0, path + 4);
+        if (job || (slurm && !begins_with(path, length, "uid_")))
+            return;
+        if (!slurm) {
+            slurm = ends_with(path, length, "slurmstepd.scope") ||
+                    (top && begins_with(path, length, "slurm"));
+            if (!slurm && !is_folder(path, length, top))
+                return;
+        }
+        path += length + (path[length] == '/');
+    }
+}
+
 /* The container is the outermost: what is made within it is its own, whatever it is called. So is
  * what a user makes, or a service to whom its cgroup was handed over: there nothing is a container
  * or a pod. */
 static void identify_container(const char *path, struct cgroup_identity *ret)
 {
+    const char *from = path + strspn(path, "/");
     bool runtime = false, top = true;
 
     while (*path) {
@@ -368,8 +453,10 @@ static void identify_container(const char *path, struct cgroup_identity *ret)
         if (length && !folder && is_runtime(path, length)) {
             runtime = true;
         } else if (length) {
-            if (!folder && !take_container(path, length, ret->container))
+            if (!folder && !take_container(path, length, ret->container)) {
+                take_machine(path, length, from, ret->machine);
                 return;
+            }
             if (!*ret->pod)
                 take_pod(path, length, ret->pod);
             if (!folder)
@@ -397,4 +484,5 @@ void cgroup_identify(const char *path, struct cgroup_identity *ret)
         path += length + (path[length] == '/');
     }
     identify_container(from, ret);
+    identify_job(from, ret);
 }

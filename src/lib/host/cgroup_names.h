@@ -55,13 +55,15 @@ bool cgroup_names_alive(struct cgroup_names *names, uint64_t cgroup);
 /* Forgets cgroups that are gone, once there are many. Their paths are invalid from here on. */
 void cgroup_names_drop(struct cgroup_names *names);
 
-/* What a path says; an empty text says nothing. The ids of a container and a pod are believed only
- * where root alone makes cgroups: not in a user's, a service's or a container's own, which may
- * call theirs as they like. */
+/* What a path says; an empty text says nothing. What is said of containers, pods and jobs is
+ * believed only where root alone makes cgroups: not in a user's, a service's or a container's own,
+ * which may call theirs as they like. */
 struct cgroup_identity {
     char unit[256]; /* systemd's: the first part that is no slice, below user@N.service the next */
     char container[65]; /* 64 hexadecimal digits */
     char pod[37];       /* uid of a Kubernetes pod */
+    char machine[65];   /* name of a container that has no id: LXC's, or a machine of systemd's */
+    char job[21];       /* number of a Slurm job */
 };
 void cgroup_identify(const char *path, struct cgroup_identity *ret);
 

@@ -2,16 +2,19 @@
 #include "container_names.h"
 
 #include <dirent.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "read_file.h"
 
-#define FILE_MOST (4u << 20)
-#define PATH_MOST 4352 /* a path of 4095 bytes, and a name */
+#define FILE_MOST   (4u << 20)
+#define PODMAN_LIST "/var/lib/containers/storage/overlay-containers/containers.json"
+#define PATH_MOST   4352 /* a path of 4095 bytes, and a name */
 
 static bool is_id(const char *text)
 {
@@ -34,6 +37,7 @@ static json_object *document_of(const char *path)
 
 /* What is looked for among the entries of a folder. */
 struct asked {
+    const char *root;
     const char *folder; /* the entries' */
     const char *name;   /* of a container or a pod, or an id */
     char *ret;
@@ -65,8 +69,7 @@ static json_object *podman_list(const char *root, size_t *ret_count)
     char path[PATH_MOST];
     json_object *list;
 
-    snprintf(path, sizeof(path), "%s/var/lib/containers/storage/overlay-containers/containers.json",
-             root);
+    snprintf(path, sizeof(path), "%s" PODMAN_LIST, root);
     list = document_of(path);
     *ret_count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
     return list;
@@ -192,6 +195,12 @@ static void copy_text(char *ret, size_t size, json_object *text)
         snprintf(ret, size, "%s", json_object_get_string(text));
 }
 
+/* Notes which file it is, without the root. */
+static void note_file(const char *root, const char *path, struct container_said *ret)
+{
+    snprintf(ret->file, sizeof(ret->file), "%.383s", path + strlen(root));
+}
+
 static bool say_docker(const char *root, const char *id, struct container_said *ret)
 {
     char path[PATH_MOST];
@@ -209,6 +218,7 @@ static bool say_docker(const char *root, const char *id, struct container_said *
         json_object_object_get_ex(config, "Image", &image))
         copy_text(ret->image, sizeof(ret->image), image);
     json_object_put(document);
+    note_file(root, path, ret);
     return *ret->container != '\0';
 }
 
@@ -224,6 +234,65 @@ static void say_image(json_object *row, struct container_said *ret)
     if (json_object_object_get_ex(metadata, "image-name", &image))
         copy_text(ret->image, sizeof(ret->image), image);
     json_object_put(metadata);
+}
+
+/* containerd: the specification that it started a container by, in the folder of its namespace. */
+static bool says_containerd(char *entry, const struct asked *asked)
+{
+    static const struct {
+        const char *annotation;
+        size_t at;
+    } rows[] = {
+        {"io.kubernetes.cri.container-name", offsetof(struct container_said, container)},
+        {"nerdctl/name", offsetof(struct container_said, container)},
+        {"io.kubernetes.cri.sandbox-name", offsetof(struct container_said, pod)},
+        {"io.kubernetes.cri.sandbox-namespace", offsetof(struct container_said, namespace)},
+        {"io.kubernetes.cri.image-name", offsetof(struct container_said, image)},
+    };
+    char path[PATH_MOST + 384];
+    json_object *document, *annotations, *text;
+
+    snprintf(path, sizeof(path), "%s/%s/%s/config.json", asked->folder, entry, asked->name);
+    document = *entry == '.' ? NULL : document_of(path);
+    if (json_object_object_get_ex(document, "annotations", &annotations)) {
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            if (json_object_object_get_ex(annotations, rows[i].annotation, &text))
+                copy_text((char *)asked->said + rows[i].at, sizeof(asked->said->image), text);
+        }
+        note_file(asked->root, path, asked->said);
+    }
+    json_object_put(document);
+    return *asked->said->container;
+}
+
+static bool say_containerd(const char *root, const char *id, struct container_said *ret)
+{
+    struct asked asked = {.root = root, .name = id, .said = ret};
+
+    return any_entry(root, "/run/containerd/io.containerd.runtime.v2.task", &asked,
+                     says_containerd);
+}
+
+/* Containers without an id: the name is in the cgroup's path, and a file has to have it, too. */
+static bool say_machine(const char *root, const char *name, struct container_said *ret)
+{
+    static const char *const files[] = {"/run/systemd/machines/%s", "/var/lib/lxc/%s/config",
+                                        "/var/lib/machines/%s/etc/os-release"};
+    char path[PATH_MOST], file[384];
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && *name != '.'; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(file, sizeof(file), files[i], name);
+#pragma GCC diagnostic pop
+        snprintf(path, sizeof(path), "%s%s", root, file);
+        if (access(path, F_OK))
+            continue;
+        snprintf(ret->container, sizeof(ret->container), "%s", name);
+        note_file("", file, ret);
+        return true;
+    }
+    return false;
 }
 
 static bool say_podman(const char *root, const char *id, struct container_said *ret)
@@ -244,6 +313,7 @@ static bool say_podman(const char *root, const char *id, struct container_said *
         say_image(row, ret);
     }
     json_object_put(list);
+    note_file("", PODMAN_LIST, ret);
     return *ret->container != '\0';
 }
 
@@ -258,6 +328,7 @@ static bool says_log(char *log, const struct asked *asked)
     container = strchr(namespace + 1, '_');
     if (!container || container > dash)
         return false;
+    snprintf(ret->file, sizeof(ret->file), "/var/log/containers/%.255s", log);
     *dash = *namespace = *container = '\0';
     snprintf(ret->pod, sizeof(ret->pod), "%s", log);
     snprintf(ret->namespace, sizeof(ret->namespace), "%s", namespace + 1);
@@ -265,19 +336,27 @@ static bool says_log(char *log, const struct asked *asked)
     return true;
 }
 
+static bool forget(struct container_said *ret)
+{
+    *ret = (struct container_said){0};
+    return false;
+}
+
 bool container_say(const char *root, const char *id, struct container_said *ret)
 {
     struct asked asked = {.name = id, .said = ret};
-    struct container_said storage = {0};
+    struct container_said runtime = {0};
 
     *ret = (struct container_said){0};
     if (!is_id(id))
-        return false;
-    /* With CRI-O the kubelet names the container, and the storage its image. */
+        return !strchr(id, '/') && say_machine(root, id, ret);
+    /* The kubelet names the container, and what runs it its image. */
     if (any_entry(root, "/var/log/containers", &asked, says_log)) {
-        say_podman(root, id, &storage);
-        memcpy(ret->image, storage.image, sizeof(ret->image));
+        if (!say_podman(root, id, &runtime))
+            say_containerd(root, id, &runtime);
+        memcpy(ret->image, runtime.image, sizeof(ret->image));
         return true;
     }
-    return say_docker(root, id, ret) || say_podman(root, id, ret);
+    return say_docker(root, id, ret) || say_podman(root, id, ret) ||
+           say_containerd(root, id, ret) || forget(ret);
 }

@@ -62,8 +62,29 @@ void whom_name(const struct prcb_edge *edge, char *ret, size_t size)
     case PRCB_BY_OTHERS:
         snprintf(ret, size, "another user's process");
         return;
+    case PRCB_BY_KERNEL:
+        snprintf(ret, size, "kernel threads");
+        return;
     default:
         snprintf(ret, size, "unknown");
+    }
+}
+
+void whom_cgroup_name(const struct prcb_edge *edge, struct cgroup_names *names, uint64_t group,
+                      char *ret, size_t size)
+{
+    const char *path;
+
+    if (edge->by != PRCB_BY_CGROUP) {
+        whom_name(edge, ret, size);
+    } else if (edge->cgroup == group) {
+        snprintf(ret, size, "itself");
+    } else {
+        path = cgroup_names_find(names, edge->cgroup);
+        if (path)
+            text_copy(TEXT_MARKS, path, ret, size);
+        else
+            snprintf(ret, size, "a cgroup that is gone (%" PRIu64 ")", edge->cgroup);
     }
 }
 
@@ -92,13 +113,19 @@ static void write_item(FILE *out, struct line *line, const char *name, const cha
     line->used += width + (first ? 0 : 2);
 }
 
+/* Whose cgroups' names. All zero: there are none among them. */
+struct of_cgroup {
+    struct cgroup_names *names;
+    uint64_t group;
+};
+
 static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, const char *title,
-                       const char *lead, size_t columns)
+                       const struct of_cgroup *of, const char *lead, size_t columns)
 {
-    struct line line = {.indent = strlen(lead) + strlen(title), .columns = columns};
+    struct line line = {.indent = format_width(lead) + strlen(title), .columns = columns};
     uint64_t ns = 0, stretches = 0, known = 0, left = 0, all;
     size_t shown = 0;
-    char share[FORMAT_CELL], name[128];
+    char share[FORMAT_CELL], name[4096];
     bool time;
 
     for (size_t i = 0; i < count; i++) {
@@ -120,7 +147,7 @@ static void write_rows(FILE *out, const struct prcb_edge *rows, size_t count, co
             snprintf(name, sizeof(name), "timer (%" PRIu64 " of %" PRIu64 " %s)", rows[i].count,
                      known, timer_words(rows[i].cause));
         else
-            whom_name(&rows[i], name, sizeof(name));
+            whom_cgroup_name(&rows[i], of->names, of->group, name, sizeof(name));
         format_share(weight(&rows[i], time), all, share, sizeof(share));
         write_item(out, &line, name, share);
         shown++;
@@ -147,7 +174,7 @@ void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause,
                    !cause ? "behind  "
                    : lock ? "released by  "
                           : "woken by  ",
-                   lead, columns);
+                   &(const struct of_cgroup){0}, lead, columns);
     free(rows);
 }
 
@@ -160,7 +187,21 @@ void whom_write_holders(FILE *out, const struct whom *w, uint64_t group, uint32_
     if (whom_holders(w, group, cause, &rows, &count))
         return;
     if (count)
-        write_rows(out, rows, count, "held by   ", lead, columns);
+        write_rows(out, rows, count, "held by   ", &(const struct of_cgroup){0}, lead, columns);
+    free(rows);
+}
+
+void whom_write_cgroups(FILE *out, const struct whom *w, struct cgroup_names *names, uint64_t group,
+                        const char *lead, size_t columns)
+{
+    struct prcb_edge *rows;
+    size_t count;
+
+    if (whom_meanwhile(w, group, &rows, &count))
+        return;
+    if (count)
+        write_rows(out, rows, count, "behind  ", &(const struct of_cgroup){names, group}, lead,
+                   columns);
     free(rows);
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "cgroup_names.h"
 #include "json_doc.h"
 #include "whom.h"
 
@@ -19,6 +20,14 @@ void whom_name(const struct prcb_edge *edge, char *ret, size_t size);
  * so that whoever ended them has "released" these. */
 void whom_write(FILE *out, const struct whom *w, uint64_t group, uint32_t cause, bool lock,
                 const char *lead, size_t columns);
+
+/* Writes "behind  /hog 60 %, itself 10 %, others 30 %": cgroups that had the processors. names: of
+ * theirs; group: the number of the one that was ready. */
+void whom_write_cgroups(FILE *out, const struct whom *w, struct cgroup_names *names, uint64_t group,
+                        const char *lead, size_t columns);
+/* Writes "/hog", "itself", "kernel threads". */
+void whom_cgroup_name(const struct prcb_edge *edge, struct cgroup_names *names, uint64_t group,
+                      char *ret, size_t size);
 
 json_object *whom_edges_json(struct json_doc *b, const struct prcb_edge *edges, size_t count);
 /* Writes "held by  ...", the same for those who held the locks that were waited for. */

@@ -113,15 +113,17 @@ static uint64_t whom_group(const struct prcb_account *account, void *ctx)
 static int whom_seen(const struct prcb_account *account, void *ctx)
 {
     const struct prcb_cause_info *open = prcb_cause_info(account->open.cause);
-    const struct prcb_edge rest = {
-        .kind = PRCB_EDGE_BEHIND, .by = PRCB_BY_REST, .ns = account->open.ns};
+    struct prcb_edge rest = {.kind = PRCB_EDGE_BEHIND, .by = PRCB_BY_REST, .ns = account->open.ns};
     struct run *run = ctx;
     int result = account_rows_update(&run->rows, account);
 
     /* Rows count an open stretch as ready time if it certainly is. */
-    if (!result && account->present & PRCB_HAS_READY && open && open->kind == PRCB_KIND_READY)
-        result = whom_add(run->whom, whom_group(account, ctx), &rest);
-    return result;
+    if (result || !(account->present & PRCB_HAS_READY) || !open || open->kind != PRCB_KIND_READY)
+        return result;
+    result = whom_add(run->whom, whom_group(account, ctx), &rest);
+    rest.kind = PRCB_EDGE_MEANWHILE;
+    return result || !run->rows.by_cgroup ? result
+                                          : whom_add(run->whom, whom_group(account, ctx), &rest);
 }
 
 /* Collects rows and by whom threads were held up at the same moments: the parts of one account
@@ -729,6 +731,7 @@ static int run_with(const struct cli_command *self, const struct stat_options *o
         .max_threads = (uint32_t)options->max_threads,
         .flags = (options->interrupted ? PRCB_OPEN_INTERRUPTED : 0u) |
                  (options->by_whom ? PRCB_OPEN_EDGES : 0u) |
+                 (options->by_whom && options->per_cgroup ? PRCB_OPEN_MEANWHILE : 0u) |
                  (options->owners ? PRCB_OPEN_OWNERS : 0u) |
                  (options->tails ? PRCB_OPEN_TAILS : 0u),
     };

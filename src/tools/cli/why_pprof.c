@@ -204,7 +204,7 @@ static void label_process(struct profiling *p, const struct why_process *process
         cgroup_identify(path, &is);
     put_text(p, ret, CGROUP, path);
     put_text(p, ret, UNIT, is.unit);
-    put_text(p, ret, CONTAINER, is.container);
+    put_text(p, ret, CONTAINER, *is.container ? is.container : is.machine);
     put_text(p, ret, POD, is.pod);
 }
 

@@ -86,13 +86,14 @@ int top_model_set_text(char **text, const char *value)
 int top_model_set_cgroup(struct top_process *process, const char *path)
 {
     struct cgroup_identity identity = {.container = ""};
-    char words[64];
+    char words[128];
 
     if (path)
         cgroup_identify(path, &identity);
-    snprintf(words, sizeof(words), "%s%.12s%s%.8s", *identity.container ? "container " : "",
-             identity.container, *identity.pod ? ", pod " : "", identity.pod);
-    if (top_model_set_text(&process->container, *identity.container ? words : NULL))
+    snprintf(words, sizeof(words), "container %.12s%s%s%.8s", identity.container, identity.machine,
+             *identity.pod ? ", pod " : "", identity.pod);
+    if (top_model_set_text(&process->container,
+                           *identity.container || *identity.machine ? words : NULL))
         return -ENOMEM;
     return top_model_set_text(&process->cgroup, path);
 }
