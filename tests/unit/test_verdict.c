@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -33,8 +34,14 @@ static struct object objects[] = {
      .name = (char[]){"cc1"},
      .tid = 14,
      .detail = (char[]){"it sleeps in pipe_read"}},
+    {.kind = OBJECT_PIPE,
+     .name = (char[]){"pipe:[7]"},
+     .detail = (char[]){"read by other (101)"},
+     .doing = (char[]){"it runs"},
+     .end = S_IRUSR,
+     .other = 101},
 };
-enum { NO_OBJECT, STATS, REPORTER, DATABASE, DATABASE_TOO, LEDGER, HEAP, INDEXER, COMPILER };
+enum { NO_OBJECT, STATS, REPORTER, DATABASE, DATABASE_TOO, LEDGER, HEAP, INDEXER, COMPILER, PIPE };
 
 static const struct object *object_at(const void *ctx, uint32_t number)
 {
@@ -423,6 +430,25 @@ static void test_children(void **state)
     assert_non_null(strstr(said(&w), "waits for a child process"));
 }
 
+/* So is a wait for who has a pipe's other end, and of a child that waits for neither. */
+static void test_pipes(void **state)
+{
+    struct world w;
+
+    begin(&w);
+    w.report.count = 2;
+    w.figures.folded = folded;
+    add(&w, 0, part(PRCB_CAUSE_PIPE, NULL, PRCB_STACK_BLOCKED, "pack", 1000));
+    w.parts[0][0].wait.object = PIPE;
+    add(&w, 1, part(PRCB_CAUSE_SLEEP, "sleep", PRCB_STACK_EITHER, "nap", 900));
+    assert_non_null(strstr(said(&w), "worker-1 (21) of orders (100) waits for room in pipe:[7] "
+                                     "(read by other (101); it runs) in pack()."));
+    w.parts[1][0] = part(PRCB_CAUSE_FSYNC, NULL, PRCB_STACK_BLOCKED, "save", 900);
+    w.causes[1][0].cause = PRCB_CAUSE_FSYNC;
+    assert_string_equal(said(&w), "100 % of the waiting: worker-1 (21) of other (101) waits for "
+                                  "data to reach storage in save().\n");
+}
+
 /* Workers of a server, each a process, that wait in one way are one sentence. */
 static void test_workers(void **state)
 {
@@ -506,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_idle_and_running),
         cmocka_unit_test(test_unanswered),
         cmocka_unit_test(test_children),
+        cmocka_unit_test(test_pipes),
         cmocka_unit_test(test_workers),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_own_function),

@@ -15,6 +15,7 @@
 
 #define PARENTS        16
 #define CHILDREN_BYTES 4096
+#define CHILDREN_ASKED 64 /* whether they run */
 
 /* Reads a number of /proc/TID/status; 0: there is none, or no such thread. */
 static pid_t status_number(pid_t tid, const char *line)
@@ -219,12 +220,22 @@ void holder_activity(pid_t pid, char *ret, size_t size)
              strcmp(place, "0") != 0 ? place : "");
 }
 
+/* Whether a process runs or is ready now. */
+static bool is_running(pid_t pid)
+{
+    struct held held;
+
+    return !held_read(pid, pid, &held) && held.state == 'R';
+}
+
+/* One that runs is waited for rather than those that wait themselves. */
 bool holder_children(pid_t pid, struct holder *ret, unsigned *ret_count)
 {
     char path[64], text[CHILDREN_BYTES];
     struct holder holder = {.pid = 0};
     unsigned count = 0;
     ssize_t length;
+    bool runs = false;
     char *at = text, *end;
 
     snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
@@ -235,11 +246,17 @@ bool holder_children(pid_t pid, struct holder *ret, unsigned *ret_count)
 
         if (end == at || number <= 0)
             break;
-        if (!count++)
-            holder.pid = holder.tid = (pid_t)number;
+        if (!runs && count < CHILDREN_ASKED && is_running((pid_t)number)) {
+            runs = true;
+            holder.pid = (pid_t)number;
+        } else if (!count) {
+            holder.pid = (pid_t)number;
+        }
+        count++;
     }
     if (!count)
         return false;
+    holder.tid = holder.pid;
     comm_read(holder.pid, holder.pid, holder.comm, sizeof(holder.comm));
     holder_activity(holder.pid, holder.detail, sizeof(holder.detail));
     *ret = holder;

@@ -38,7 +38,9 @@ bool holder_descends(pid_t pid, pid_t ancestor);
 
 /* Says what a child does: "asleep in pipe_read", "running", "stopped". */
 void holder_activity(pid_t pid, char *ret, size_t size);
-/* Finds the living processes that a thread has made: the first, and how many. */
+/* Finds the living processes that a thread has made: one that runs, or else the first, and how
+ * many.
+ */
 bool holder_children(pid_t pid, struct holder *ret, unsigned *ret_count);
 
 #endif

@@ -103,6 +103,7 @@ static void free_object(struct object *object)
     free(object->name);
     free(object->detail);
     free(object->symbol);
+    free(object->doing);
 }
 
 void objects_close(struct objects *o)
@@ -167,7 +168,6 @@ static uint32_t keep(struct objects *o, const struct object *like)
             fresh->netns = like->netns;
             fresh->peer = like->peer ? like->peer : fresh->peer;
         }
-        fresh->end = fresh->end == like->end ? like->end : 0; /* who waits for both: for either */
         return (uint32_t)slot->number;
     }
     if (o->count == OBJECTS_MOST || array_reserve(o->rows, o->count, o->room, 1))
@@ -177,7 +177,7 @@ static uint32_t keep(struct objects *o, const struct object *like)
     fresh->key = strdup(like->key);
     fresh->name = strdup(like->name);
     fresh->detail = like->detail && *like->detail ? strdup(like->detail) : NULL;
-    fresh->symbol = NULL;
+    fresh->symbol = fresh->doing = NULL;
     if (!fresh->key || !fresh->name || table_put_number(&o->numbers, hash, o->count + 1)) {
         free_object(fresh);
         return 0;
@@ -385,14 +385,14 @@ static void look_at_descriptor(struct looking *l)
         return;
     snprintf(before, sizeof(before), "descriptor %u, now ", fd);
     snprintf(name, sizeof(name), "%s%s", like.now ? before : "", what);
-    snprintf(key, sizeof(key), "%d:%u:%" PRIu64 ":%" PRIu64 ":%s", like.now ? (int)a->pid : 0,
-             like.now ? fd : 0, *is.link == '/' ? is.mount : 0, is.ino, is.link);
+    if (like.kind == OBJECT_PIPE || like.kind == OBJECT_FIFO)
+        like.end = descriptor_other_end(a->pid, a->tid, fd);
+    snprintf(key, sizeof(key), "%d:%u:%u:%" PRIu64 ":%" PRIu64 ":%s", like.now ? (int)a->pid : 0,
+             like.now ? fd : 0, like.end, *is.link == '/' ? is.mount : 0, is.ino, is.link);
     like.inode = is.ino;
     like.key = key;
     like.name = name;
     like.detail = detail;
-    if (like.kind == OBJECT_PIPE)
-        like.end = descriptor_other_end(a->pid, a->tid, fd);
     l->found.object = keep(l->o, &like);
     l->found.later = result == -EAGAIN;
     if (cause_of(a) == PRCB_CAUSE_FILE_LOCK && !l->over &&
@@ -470,6 +470,21 @@ static enum object_kind kind_of_mode(const struct prcb_chosen *chosen)
     }
 }
 
+/* Returns which end of a pipe a call waits for: who reads waits for who writes. */
+static mode_t end_of_call(long number)
+{
+    switch (number) {
+    case SYS_read:
+    case SYS_readv:
+        return S_IWUSR;
+    case SYS_write:
+    case SYS_writev:
+        return S_IRUSR;
+    default:
+        return 0;
+    }
+}
+
 /* Pipes and sockets are named by their inodes, anonymous files by what they are, and others by
  * their path, or the part of it that the kernel's record has. */
 static void look_at_chosen(struct looking *l)
@@ -497,7 +512,10 @@ static void look_at_chosen(struct looking *l)
     if (like.kind != OBJECT_SOCKET || sockets_name(l->o->sockets, chosen->pid, is.ino, name,
                                                    sizeof(name), &like.netns, &like.peer))
         snprintf(name, sizeof(name), "%s", is.link);
-    snprintf(key, sizeof(key), "0:0:%" PRIu64 ":%" PRIu64 ":%s", is.mount, is.ino, is.link);
+    if (like.kind == OBJECT_PIPE || like.kind == OBJECT_FIFO)
+        like.end = end_of_call(l->call.number);
+    snprintf(key, sizeof(key), "0:0:%u:%" PRIu64 ":%" PRIu64 ":%s", like.end, is.mount, is.ino,
+             is.link);
     like.inode = is.ino;
     like.key = key;
     like.name = name;
@@ -1047,12 +1065,16 @@ static void note_end(struct objects *o, const struct end_wanted *end)
 {
     struct object *object = &o->rows[end->object - 1];
     bool peer = object->kind == OBJECT_SOCKET;
-    char text[TEXT_MOST], more[32] = "";
+    char text[TEXT_MOST], more[32] = "", doing[160];
 
     if (!end->pid)
         return;
     if (!end->more && end->pid != end->not_by && (peer || end->mode))
         object->other = end->pid;
+    if (object->other && !peer) {
+        holder_activity(end->pid, doing, sizeof(doing));
+        replace(&object->doing, doing);
+    }
     if (end->more)
         snprintf(more, sizeof(more), ", %u more", end->more);
     if (end->pid == end->not_by)

@@ -57,7 +57,9 @@ struct object {
     uint64_t peer;    /* of a socket: inode of the other end; 0: not known */
     pid_t other;      /* of a pipe or socket: the only process that was seen to have its other end;
                          0: not known, as long as objects_find_ends was not called */
-    mode_t end;       /* of a pipe: S_IRUSR or S_IWUSR, which end is waited for; 0: not known */
+    mode_t end;       /* of a pipe or FIFO: S_IRUSR or S_IWUSR, which end is waited for; 0: not
+                         known */
+    char *doing;      /* what `other` did then: "it runs"; NULL: not known */
     int file;         /* of a futex: of what is mapped there, an index of objects_file; -1: none */
     uint64_t place;   /* then, its address from where that file's first page is mapped */
 };

@@ -213,6 +213,11 @@ static void add_look(struct unanswered *u, const struct unanswered_found *found)
     }
 }
 
+bool unanswered_is_due(const struct unanswered *u)
+{
+    return now_ns() >= u->again_ns;
+}
+
 void unanswered_look(struct unanswered *u, const pid_t *pids, size_t count)
 {
     uint64_t now = now_ns(), cost;

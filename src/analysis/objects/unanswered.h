@@ -10,6 +10,7 @@
 #ifndef PRCB_OBJECTS_UNANSWERED_H
 #define PRCB_OBJECTS_UNANSWERED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,6 +31,7 @@ struct unanswered {
     uint64_t again_ns; /* no look before (CLOCK_MONOTONIC): looking takes a hundredth of the time */
 };
 
+bool unanswered_is_due(const struct unanswered *u);
 /* Looks at the connections of some processes, if it is time for it. What may not be read has none.
  * It never waits for another process. */
 void unanswered_look(struct unanswered *u, const pid_t *pids, size_t count);

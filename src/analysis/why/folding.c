@@ -18,6 +18,20 @@ static bool has_ended(const struct process *process)
     return process->pid != 0;
 }
 
+size_t why_living(const struct why *w, pid_t *ret, size_t most)
+{
+    size_t count = 0;
+
+    for (const struct process *at = w->processes; at && count <= most; at = at->next) {
+        if (!at->pid || at->aside || has_ended(at))
+            continue;
+        if (count < most)
+            ret[count] = at->pid;
+        count++;
+    }
+    return count;
+}
+
 static uint64_t name_of(const struct process *process)
 {
     return table_mix(process->cgroup, table_hash(process->comm, sizeof(process->comm)));

@@ -70,6 +70,9 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now);
 pid_t why_process_of(const struct prcb_account *a);
 /* Returns the process with the most threads; 0: there is none. */
 pid_t why_busiest(const struct why *w);
+/* Writes the processes that have not ended as of the last look. Returns how many there are: if
+ * these are more than `most`, that is most + 1. */
+size_t why_living(const struct why *w, pid_t *ret, size_t most);
 /* A wait that was chosen at random has ended (looks.h). */
 int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prcb_stack *stack,
                int result, struct object_wait wait);

@@ -325,13 +325,15 @@ static const struct unanswered_row *owing(const struct unanswered *u)
     return most;
 }
 
-/* Who waits for an answer is not idle, though its wait looks so. */
+/* Who waits for an answer is not idle, though its wait looks so. A wait for one of these processes
+ * is part of theirs. */
 static void unanswered(struct making *m, const char *rule)
 {
     const struct unanswered_row *row = owing(m->f->unanswered);
+    uint64_t other_ns = m->run_ns + scores(m) - m->inside_ns;
     struct sentence s;
 
-    if (!row || m->verdict->count || m->run_ns + scores(m) >= m->wall_ns / 2 || !begin(m, &s))
+    if (!row || m->verdict->count || other_ns >= (m->wall_ns - m->inside_ns) / 2 || !begin(m, &s))
         return;
     fprintf(s.out, "%s waited for work, or for others: at %u of %u looks ",
             m->several ? "They" : "It", row->looks, m->f->unanswered->looks);

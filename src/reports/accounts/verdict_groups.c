@@ -185,23 +185,49 @@ static bool is_better(const struct why_part *part, const struct why_part *than)
     return part->ns - part->idle_ns > than->ns - than->idle_ns;
 }
 
-/* ---- children ---- */
+/* ---- others in the report ---- */
 
 #define GENERATIONS 16
 
-/* Whether a wait is for a child that is in the report and busy: what that one does tells more. */
-static bool is_for_busy_child(const struct making *m, const struct why_part *part)
+/* Returns the process that a wait is for: a child, or the only one that has a pipe's other end; 0:
+ * none is known. */
+static pid_t process_for(const struct making *m, const struct why_part *part)
 {
     const struct object *object = verdict_object_of(m, part->wait.object);
-    uint64_t number;
 
-    if (!m->busy || !object || object->kind != OBJECT_PROCESS || object->tid <= 0)
-        return false;
-    number = table_find_number(&m->by_pid, m->f->folded((uint64_t)object->tid, m->f->folded_ctx));
-    return number && m->busy[number - 1];
+    return !object                          ? 0
+           : object->kind == OBJECT_PROCESS ? object->tid
+           : object->kind == OBJECT_PIPE    ? object->other
+                                            : 0;
 }
 
-/* Whether a process runs, or wants to, rather than waits; waits for such ones are as if it ran. */
+/* Returns the place of the process that a wait is for, in the report, from 1; 0: it is not there.
+ */
+static size_t place_for(const struct making *m, const struct why_part *part)
+{
+    pid_t pid = m->busy ? process_for(m, part) : 0;
+
+    return pid <= 0 ? 0
+                    : table_find_number(&m->by_pid, m->f->folded((uint64_t)pid, m->f->folded_ctx));
+}
+
+/* Whether a wait is for a process that is in the report and busy: what that one does tells more. */
+static bool is_for_busy(const struct making *m, const struct why_part *part)
+{
+    size_t place = place_for(m, part);
+
+    return place && m->busy[place - 1];
+}
+
+/* Whether a wait is surely none for work, and no other process's doing. */
+static bool tells_itself(const struct making *m, const struct why_part *part)
+{
+    return part->kind == WHY_STACK && !may_idle(part) && part->cause != PRCB_CAUSE_CHILD &&
+           !process_for(m, part);
+}
+
+/* Whether a process says by itself why others wait for it: it runs, or wants to, or waits for
+ * what no other process has to do. Waits for such ones are as if it ran. */
 static bool is_busy(const struct making *m, const struct why_process *process)
 {
     uint64_t busy_ns = process->run_ns + process->ready_ns, others_ns = 0;
@@ -214,7 +240,7 @@ static bool is_busy(const struct making *m, const struct why_process *process)
         for (size_t k = 0; k < count; k++) {
             uint64_t ns = parts[k].ns - parts[k].idle_ns;
 
-            if (is_for_busy_child(m, &parts[k]))
+            if (is_for_busy(m, &parts[k]) || tells_itself(m, &parts[k]))
                 busy_ns += ns;
             else
                 others_ns += may_idle(&parts[k]) ? ns / VERDICT_EITHER_PART : ns;
@@ -258,7 +284,7 @@ static void add_part(struct making *m, const struct why_process *process,
 
     if (!ns)
         return;
-    if (is_for_busy_child(m, part)) {
+    if (is_for_busy(m, part)) {
         m->wall_ns -= placed ? ns : 0;
         return;
     }
@@ -283,6 +309,7 @@ static void add_part(struct making *m, const struct why_process *process,
     for (size_t i = 0; i < part->who_count; i++)
         add_who(m, group, &part->who[i]);
     *(either ? &m->either_ns : &m->sure_ns) += ns;
+    m->inside_ns += !either && place_for(m, part) ? ns : 0;
 }
 
 static void add_ready(struct making *m, const struct why_process *process)

@@ -42,6 +42,7 @@ struct making {
     bool *busy;          /* which of them say by themselves why somebody waits for them */
     uint64_t wall_ns, run_ns, ready_ns, idle_ns; /* wall: without waits for busy children */
     uint64_t sure_ns, either_ns; /* ready, and waiting: surely held up, perhaps idling */
+    uint64_t inside_ns;          /* of sure_ns, for processes of the report that are not busy */
     bool several;                /* processes */
     bool no_causes;              /* the tier knows none */
     bool failed;

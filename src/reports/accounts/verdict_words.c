@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "array.h"
 #include "cause.h"
@@ -95,7 +96,19 @@ static void put_detail(FILE *out, const struct object *object)
         return;
     fputs(" (", out);
     verdict_put_name(out, object->detail);
+    if (object->doing) {
+        fputs("; ", out);
+        verdict_put_name(out, object->doing);
+    }
     fputs(")", out);
+}
+
+/* Who reads waits for data, who writes for room. */
+static void put_end(FILE *out, const struct object *object)
+{
+    if (object->end)
+        fputs(object->end == S_IWUSR ? "data in " : "room in ", out);
+    fputs(object->kind == OBJECT_FIFO ? "FIFO " : "", out);
 }
 
 static void put_object(FILE *out, const struct object *object)
@@ -127,6 +140,10 @@ static void put_object(FILE *out, const struct object *object)
         verdict_put_comm(out, object->name, strlen(object->name), object->tid);
         put_detail(out, object);
         return;
+    case OBJECT_PIPE:
+    case OBJECT_FIFO:
+        put_end(out, object);
+        break;
     default:
         break;
     }

@@ -151,7 +151,7 @@ static int check_pprof(const struct cli_command *self, const struct options *opt
 static int take_word(struct cli_parser *parser, struct options *options, int *ret_status)
 {
     char **words = parser->argv + parser->index;
-    bool alone = !words[1] || *words[1] == '-';
+    bool alone = !words[1] || *words[1] == '-', number = !words[0][strspn(words[0], "0123456789")];
     enum named_word named =
         alone ? named_target_add(parser->command, *words, &options->targets) : NAMED_NOTHING;
 
@@ -165,6 +165,13 @@ static int take_word(struct cli_parser *parser, struct options *options, int *re
                                       "'%s': one word names what to look at; a "
                                       "command stands behind --",
                                       parser->argv[parser->index]);
+        return -1;
+    }
+    if (!alone && number) {
+        *ret_status = cli_usage_error(parser->command,
+                                      "'%s' and '%s': several processes are one word, with commas "
+                                      "between them; a command stands behind --",
+                                      words[0], words[1]);
         return -1;
     }
     if (named == NAMED_NOTHING &&
@@ -338,15 +345,17 @@ static void look_around(struct run *run)
 
 #define UNANSWERED_PROCESSES 256
 
+/* Of all threads of the machine there is always somebody who awaits something. */
 static void look_for_answers(struct run *run)
 {
-    const struct stat_options *targets = &run->options->targets;
-    pid_t one = run->wait.child;
+    pid_t pids[UNANSWERED_PROCESSES];
+    size_t count;
 
-    if (run->objects && targets->pids.count && targets->pids.count <= UNANSWERED_PROCESSES)
-        unanswered_look(&run->unanswered, targets->pids.ids, targets->pids.count);
-    else if (run->objects && one)
-        unanswered_look(&run->unanswered, &one, 1);
+    if (!run->objects || run->options->targets.all || !unanswered_is_due(&run->unanswered))
+        return;
+    count = why_living(run->why, pids, UNANSWERED_PROCESSES);
+    if (count && count <= UNANSWERED_PROCESSES)
+        unanswered_look(&run->unanswered, pids, count);
 }
 
 static void measure(struct run *run)

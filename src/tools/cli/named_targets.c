@@ -2,6 +2,7 @@
 #include "named_targets.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -118,6 +119,26 @@ static enum named_word add_unit(const struct cli_command *command, const char *n
     return take_found(command, name, result, before, options);
 }
 
+/* Adds processes by numbers and names with commas between them. None is left out in silence. */
+static enum named_word add_list(const struct cli_command *command, const char *list,
+                                struct stat_options *options)
+{
+    char *copy = strdup(list), *at = copy, *word;
+    struct prcb_error err;
+    int found = copy ? 1 : -ENOMEM;
+
+    while (found > 0 && (word = strsep(&at, ",")))
+        found = cli_add_process(word, &options->pids, &err);
+    if (found == -ENOMEM)
+        cli_error(command, "out of memory");
+    else if (found < 0 && found != -EINVAL)
+        cli_error(command, "'%s': %s", list, err.text);
+    else if (found <= 0)
+        cli_error(command, "'%s': no process is called '%s'", list, word);
+    free(copy);
+    return found > 0 ? NAMED_TARGET : NAMED_FAILED;
+}
+
 enum named_word named_target_add(const struct cli_command *command, const char *word,
                                  struct stat_options *options)
 {
@@ -131,5 +152,10 @@ enum named_word named_target_add(const struct cli_command *command, const char *
         return cli_error(command, "out of memory"), NAMED_FAILED;
     if (found < 0 && found != -EINVAL)
         return cli_error(command, "'%s': %s", word, err.text), NAMED_FAILED;
+    if (found <= 0 && strchr(word, ',')) {
+        options->below = true;
+        return add_list(command, word, options);
+    }
+    options->below |= found > 0;
     return found > 0 ? NAMED_TARGET : add_unit(command, word, options);
 }

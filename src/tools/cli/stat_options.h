@@ -21,6 +21,7 @@ enum stat_format { STAT_TABLE, STAT_CSV, STAT_JSON, STAT_NDJSON, STAT_BRIEF };
 
 struct stat_options {
     struct cli_ids pids, tids;
+    bool below;           /* what the processes have made already is profiled with them */
     const char **cgroups; /* owned array of borrowed words */
     size_t cgroup_count;
     struct cgroup_list found; /* of these: those that --unit, --container and --pod found */

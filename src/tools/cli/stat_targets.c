@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "descendants.h"
 #include "first_line.h"
 #include "found.h"
 
@@ -44,6 +45,17 @@ static size_t threads_of_all(void)
     return count;
 }
 
+static size_t threads_below(const struct stat_options *options)
+{
+    pid_t *below;
+    size_t threads = 0, count = descendants_find(options->pids.ids, options->pids.count, &below);
+
+    for (size_t i = 0; below && i < count; i++)
+        threads += threads_of(below[i]);
+    free(below);
+    return threads;
+}
+
 /* Returns the room for the threads that the targets have now, and for those that these may
  * start. */
 static size_t room_for(const struct stat_options *options)
@@ -54,6 +66,7 @@ static size_t room_for(const struct stat_options *options)
         threads += threads_of_all();
     for (size_t i = 0; i < options->pids.count; i++)
         threads += threads_of(options->pids.ids[i]);
+    threads += options->below ? threads_below(options) : 0;
     return threads                              ? ROOM_LEAST + 2 * threads
            : stat_options_have_targets(options) ? ROOM_LEAST
                                                 : ROOM_COMMAND;
@@ -105,6 +118,18 @@ static int profile_process(pid_t pid, void *ctx)
                         prcb_profile_process(p->session, pid, p->options->follow, p->err));
 }
 
+/* Profiles those that may be; who makes more of them is profiled by now, and so are these. */
+static void profile_below(const struct profiling *p)
+{
+    pid_t *below;
+    size_t count = descendants_find(p->options->pids.ids, p->options->pids.count, &below);
+    struct prcb_error ignored;
+
+    for (size_t i = 0; below && i < count; i++)
+        prcb_profile_process(p->session, below[i], p->options->follow, &ignored);
+    free(below);
+}
+
 int stat_targets_profile(struct prcb *session, const struct stat_options *options,
                          struct stat_wait *wait, struct prcb_error *err)
 {
@@ -112,6 +137,8 @@ int stat_targets_profile(struct prcb *session, const struct stat_options *option
     int result = found_each(options->pids.ids, options->pids.count, options->pids.named,
                             profile_process, &p);
 
+    if (!result && options->below)
+        profile_below(&p);
     for (size_t i = 0; !result && i < options->tids.count; i++)
         result = allow_partly(
             session, prcb_profile_thread(session, options->tids.ids[i], options->follow, err));
