@@ -44,6 +44,13 @@ struct prcb_sampler_options {
                       threads by the view's programs, or, where it has none, by programs of the
                       sampler's own. Costs a program at each wakeup while a stream is open. NULL:
                       they do not */
+    uint32_t flags;                       /* enum prcb_sampler_flag */
+    uint32_t pad;
+};
+
+enum prcb_sampler_flag {
+    PRCB_SAMPLER_CHOSEN = 1 << 0, /* samples and switch records are of the threads that
+                                     prcb_sampler_choose is told, and of those that these start */
 };
 
 /* Loads the programs and allocates the memory; nothing runs yet. opts may be NULL.
@@ -59,6 +66,17 @@ PRCB_API void prcb_sampler_close(struct prcb_sampler *s);
  * those that write samples: UINT64_MAX. */
 PRCB_API int prcb_sampler_program(const struct prcb_sampler *s, uint32_t i,
                                   struct prcb_program *ret);
+
+/* Of a sampler with PRCB_SAMPLER_CHOSEN: chooses the threads that a process has, or (pid 0) one
+ * thread, and those that they start from now on, processes included. Events of every thread
+ * (tid 0) then cost the other threads a look at a timer's interrupt, and no thread anything at its
+ * switches, as events of threads do. Numbers are those of the first pid namespace. With events of
+ * the clocks (cpu-clock) only. -ESRCH there is none. -EINVAL, -ENOMEM */
+PRCB_API int prcb_sampler_choose(struct prcb_sampler *s, pid_t pid, pid_t tid,
+                                 struct prcb_error *err);
+/* A program for other events of the clocks (PERF_EVENT_IOC_SET_BPF): only samples of chosen threads
+ * are made. Borrowed. */
+PRCB_API int prcb_sampler_filter(const struct prcb_sampler *s);
 
 /* Whether cpu-clock can sample on a processor: 0, or as prcb_sample_open. */
 PRCB_API int prcb_sampler_check(struct prcb_sampler *s, int cpu, struct prcb_error *err);

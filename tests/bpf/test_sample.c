@@ -56,19 +56,24 @@ static void needs_first_pid_ns(void)
         skip_because("in a pid namespace of its own a thread does not know its number in records");
 }
 
-static void prepare(size_t bytes)
+static void prepare_with(const struct prcb_sampler_options *options, size_t bytes)
 {
     struct prcb_error err = {0};
     void *memory;
 
     pin_to(0);
     cpu = sched_getcpu();
-    must(prcb_sampler_open(NULL, &sampler, &err), &err);
+    must(prcb_sampler_open(options, &sampler, &err), &err);
     must(prcb_ds_area_alloc(sampler, cpu, &area, &err), &err);
     must(prcb_sample_buffer_alloc(sampler, bytes, &memory, &err), &err);
     buffer = memory;
     buffer_bytes = bytes;
     memset(buffer, 0xa5, bytes);
+}
+
+static void prepare(size_t bytes)
+{
+    prepare_with(NULL, bytes);
 }
 
 static int close_all(void **state)
@@ -974,6 +979,7 @@ static int spin_grandchild(void *arg)
 static struct {
     uint32_t pids[4];
     unsigned seen[5]; /* of these, and of others */
+    uint32_t other;   /* the last one of these */
 } whose;
 
 static int look_whose(const void *records, size_t bytes, void *ctx)
@@ -987,6 +993,8 @@ static int look_whose(const void *records, size_t bytes, void *ctx)
         while (i < 4 && whose.pids[i] != tail->pid)
             i++;
         whose.seen[i]++;
+        if (i == 4)
+            whose.other = tail->pid;
     }
     return 0;
 }
@@ -1064,6 +1072,42 @@ static void open_switches(size_t bytes)
     must(prcb_switches_open(sampler, bytes, &switches, &err), &err);
     records = shared_memory(MOST_RECORDS * sizeof(*records));
     record_count = 0;
+}
+
+/* Samples of every thread, and switch records: of what was chosen and what that starts alone. */
+static void all_that_is_chosen(void **state)
+{
+    const struct prcb_sampler_options how = {.size = sizeof(how), .flags = PRCB_SAMPLER_CHOSEN};
+    struct prcb_sample_options opts = options_of(5000, 0, 0, PRCB_SAMPLE_THREAD);
+    uint32_t *gate = shared_memory(4096);
+    struct prcb_error err = {0};
+    uint64_t lost_records;
+    pid_t child;
+
+    needs_first_pid_ns();
+    child = child_start(spin_grandchild, gate);
+    prepare_with(&how, 1u << 20);
+    memset(&whose, 0, sizeof(whose));
+    whose.pids[0] = (uint32_t)child;
+    whose.pids[1] = (uint32_t)child_start(spin_child, NULL);
+    whose.pids[2] = (uint32_t)getpid();
+    assert_int_equal(prcb_sampler_choose(sampler, 0x3fffffff, 0, &err), -ESRCH);
+    assert_int_equal(prcb_sampler_choose(sampler, 0, 0, &err), -EINVAL);
+    must(prcb_sampler_choose(sampler, child, 0, &err), &err);
+    open_switches(0);
+    set_area(prcb_sample_stride_of(&opts), 4000, 4000);
+    start(&opts);
+    gate_set(gate, 1);
+    assert_true(wait_for((spin(5 * MS), prcb_sample_drain(sample, look_whose, NULL) ||
+                                            (whose.seen[0] >= 10 && whose.seen[4] >= 10))));
+    stop_sampling();
+    assert_int_equal(whose.seen[1] + whose.seen[2], 0);
+    assert_int_equal(prcb_switches_read(switches, keep, NULL, &lost_records), 0);
+    assert_int_equal(lost_records, 0);
+    assert_true(record_count > 4);
+    for (size_t i = 0; i < record_count; i++)
+        assert_true(records[i].old_pid == whose.pids[0] || records[i].new_pid == whose.pids[0] ||
+                    records[i].old_pid == whose.other || records[i].new_pid == whose.other);
 }
 
 struct pong {
@@ -1563,6 +1607,9 @@ static void support(void **state)
     prepare(4096);
     must(prcb_sampler_check(sampler, cpu, &err), &err);
     assert_true(prcb_sampler_check(sampler, 4095, &err) < 0);
+    /* This sampler is of all threads. */
+    assert_int_equal(prcb_sampler_choose(sampler, getpid(), 0, &err), -EINVAL);
+    assert_int_equal(prcb_sampler_filter(sampler), -EINVAL);
 }
 
 #define SAMPLE_TEST(function) cmocka_unit_test_teardown(function, close_all)
@@ -1593,6 +1640,7 @@ int main(int argc, char **argv)
         SAMPLE_TEST(stacks),
         SAMPLE_TEST(one_thread_only),
         SAMPLE_TEST(inherited),
+        SAMPLE_TEST(all_that_is_chosen),
         SAMPLE_TEST(switch_for_switch),
         SAMPLE_TEST(read_beside),
         SAMPLE_TEST(a_waker_of_each_wait),

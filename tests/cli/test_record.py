@@ -1045,17 +1045,17 @@ class Critical(Recording):
 
 
 class Ends(Recording):
-    def start(self, *args):
+    def start(self, *args, **options):
         return subprocess.Popen([PRCB, "record", "-o", self.path, *args], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
+                                stderr=subprocess.PIPE, **options)
 
-    def wait_for_samples(self, process):
+    def wait_for_samples(self, process, table="samples", above=10):
         """Until something is committed. Who reads the file before prcb has it is in prcb's way."""
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             try:
                 if (os.path.getsize(self.path) and
-                        self.query("SELECT count(*) FROM samples")[0][0] > 10):
+                        self.query(f"SELECT count(*) FROM {table}")[0][0] > above):
                     return
             except (FileNotFoundError, sqlite3.Error):
                 pass
@@ -1191,6 +1191,42 @@ class Ends(Recording):
             self.assertEqual(result.returncode, 0, result.stderr)
             target.kill()
         self.assertEqual(self.query("SELECT count(*) FROM threads"), [(301,)])
+
+    @unittest.skipUnless(BPF, f"threads are chosen by eBPF: {BPF_REASON}")
+    def test_threads_are_chosen(self):
+        """What a process starts is recorded as well, nobody else, and that takes no descriptor a thread: samples
+        and switches are those that each thread counts itself."""
+        code = ("import os, threading, time\n"
+                "def work(name):\n"
+                "    end = time.monotonic() + .1\n"
+                "    while time.thread_time() < .05 or time.monotonic() < end:\n        pass\n"
+                "    print(name, threading.get_native_id(), time.thread_time(), flush=True)\n"
+                "for i in range(200):\n    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+                "print('ready', flush=True)\ninput()\n"
+                "thread = threading.Thread(target=work, args=('thread',))\nthread.start()\nthread.join()\n"
+                "child = os.fork()\nif not child:\n    work('child')\n    os._exit(0)\nos.waitpid(child, 0)\n")
+        few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+        for option in ((), ("-g",)):
+            self.path = os.path.join(self.folder, "recording" + "".join(option))
+            with subprocess.Popen([SHARES, "60"], stdout=subprocess.DEVNULL) as stranger, \
+                 contextlib.ExitStack() as clean, subprocess.Popen([PYTHON, "-I", "-S", "-c", code], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True) as target:
+                clean.callback(stranger.kill)
+                target.stdout.readline()
+                with self.start("-p", str(target.pid), *option, preexec_fn=few) as process:
+                    self.wait_for_samples(process, "threads", 200)
+                    said, _ = target.communicate("\n")
+                    _, words = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, words)
+            self.assertEqual(self.query(f"SELECT count(*) FROM threads WHERE tid = {stranger.pid}"), [(0,)])
+            for name, tid, seconds in (line.split() for line in said.splitlines()):
+                with self.subTest(option, thread=name):
+                    row = self.query(f"SELECT id FROM threads WHERE tid = {tid}")
+                    self.assertEqual(len(row), 1)
+                    ran = self.query(f"SELECT sum(weight) FROM samples WHERE thread = {row[0][0]}")[0][0]
+                    self.assertLess(abs((ran or 0) / 1e9 - float(seconds)), .02 + float(seconds) / 4)
+                    self.assertEqual(self.query("SELECT state, cause FROM switches WHERE old_thread = "
+                                                f"{row[0][0]} ORDER BY time_ns DESC LIMIT 1"), [("ended", "exit")])
 
     def test_a_process_that_ends(self):
         with subprocess.Popen([SHARES, "60"], stdout=subprocess.DEVNULL) as target:

@@ -22,6 +22,13 @@ char LICENSE[] SEC("license")
 const volatile __u32 has_prev_state = 0; /* sched_switch passes prev_state (5.18) */
 const volatile __u32 has_wakers = 0;     /* switch records tell who woke the new thread */
 const volatile __u32 makes_anywhere = 0; /* task storage can be made under any lock (6.12) */
+const volatile __u32 only_chosen = 0;    /* samples and records are of chosen threads */
+
+/* What prcb_choose is asked for: the threads of a process, or (0) one thread; and what it found. */
+struct {
+    __u32 pid, tid;
+    __u32 found, added, failed;
+} choice = {};
 
 struct chunk {
     __u8 bytes[PRCB_CHUNK_BYTES];
@@ -102,6 +109,7 @@ struct waking {
  * reported as if it had not been seen to leave. */
 struct thread {
     __u32 stream; /* that saw it: between two streams it may have run unseen */
+    __u32 chosen; /* in all streams */
     struct waited_lock lock;
     struct left left;
     struct away away;
@@ -504,9 +512,26 @@ static __always_inline int take_sample(struct sample_context *ctx, bool precise,
     return 0;
 }
 
+/* Tells of the current thread whether it was chosen. Not in an NMI: the storage has locks. */
+static __always_inline bool is_chosen_here(void)
+{
+    struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL, 0);
+
+    return thread && thread->chosen;
+}
+
+/* Lets the samples of chosen threads alone through: of others the kernel makes none. */
+SEC("perf_event")
+int prcb_filter(struct sample_context *ctx)
+{
+    return is_chosen_here();
+}
+
 SEC("perf_event")
 int prcb_sample(struct sample_context *ctx)
 {
+    if (only_chosen && !is_chosen_here())
+        return 0;
     return take_sample(ctx, false, false);
 }
 
@@ -575,6 +600,18 @@ static __always_inline struct thread *thread_of(struct task_struct *task, bool m
     return thread;
 }
 
+/* thread: what is kept of it; NULL: nothing. */
+static __always_inline bool is_recorded(const struct thread *thread)
+{
+    return !only_chosen || (thread && thread->chosen);
+}
+
+/* Whether what is kept of a thread may be made where it switches or is woken. */
+static __always_inline bool makes_here(void)
+{
+    return makes_anywhere && !only_chosen;
+}
+
 /* Returns the clock of sched_info's stamps. old: the task that is leaving this processor. */
 static __always_inline __u64 queue_clock(struct task_struct *old, __u64 now)
 {
@@ -631,17 +668,17 @@ struct switch_seen {
     bool ready_known;
 };
 
-/* came: thread_of, of the new thread. */
+/* thread, came: thread_of, of the old and the new one. */
 static __always_inline void see_switch(struct switch_seen *seen, struct task_struct *old,
-                                       struct task_struct *new, struct thread *came, __u32 state)
+                                       struct task_struct *new, struct thread *thread,
+                                       struct thread *came, __u32 state)
 {
-    struct thread *thread = old->pid ? thread_of(old, makes_anywhere) : NULL;
     __u32 restart = 0;
 
     seen->now = bpf_ktime_get_ns();
     seen->call.number = -1;
     seen->cause = PRCB_CAUSE_NONE;
-    if (old->pid)
+    if (old->pid && is_recorded(thread))
         seen->cause = classify(old, registers_of(old), new, state, thread ? &thread->lock : NULL,
                                &restart, &seen->call);
     if (thread) {
@@ -721,12 +758,15 @@ int prcb_switch_record(__u64 *ctx)
     __u32 cpu = bpf_get_smp_processor_id();
     struct prcb_sample_slot *slot = bpf_map_lookup_elem(&slots, &cpu);
     void *ring = bpf_map_lookup_elem(&switch_ring, &zero);
+    struct thread *thread = old->pid ? thread_of(old, makes_here()) : NULL;
     struct thread *came = new->pid ? thread_of(new, false) : NULL;
     struct switch_seen seen = {};
     struct switch_record *record;
     __u64 size;
 
-    see_switch(&seen, old, new, came, state);
+    if (!is_recorded(thread) && !is_recorded(came))
+        return 0;
+    see_switch(&seen, old, new, thread, came, state);
     if (!slot || !ring)
         return 0;
     record = has_wakers ? bpf_ringbuf_reserve(ring, sizeof(*record), 0)
@@ -761,8 +801,8 @@ int prcb_record_contention_begin(__u64 *ctx)
 
     if (flags & LCB_F_SPIN_)
         return 0;
-    thread = thread_of(task, true);
-    if (thread)
+    thread = thread_of(task, !only_chosen);
+    if (thread && is_recorded(thread))
         meet_lock(&thread->lock, task, lock, cause_of_lock(flags, is_own_mmap_lock(task, lock)));
     return 0;
 }
@@ -790,8 +830,8 @@ int prcb_record_waking(__u64 *ctx)
     /* Nobody ends a sleep of his own. */
     if (task == here)
         return 0;
-    thread = thread_of(task, makes_anywhere);
-    if (!thread)
+    thread = thread_of(task, makes_here());
+    if (!thread || !is_recorded(thread))
         return 0;
     waking = &thread->waking;
     waking->told = 0;
@@ -820,7 +860,7 @@ int prcb_record_move(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[0];
     bool asleep = task_delayed(task);
-    struct thread *thread = thread_of(task, asleep);
+    struct thread *thread = thread_of(task, asleep && !only_chosen);
 
     if (!thread)
         return 0;
@@ -844,18 +884,56 @@ int prcb_record_threads(struct bpf_iter__task *ctx)
     if (!task || !task->pid)
         return 0;
     moved = has_moved_asleep(task, task->__state);
-    if (!moved && makes_anywhere)
+    if (!moved && (makes_anywhere || only_chosen))
         return 0;
-    thread = thread_of(task, true);
+    thread = thread_of(task, !only_chosen);
     if (thread && moved)
         note_move(&thread->away, true, 0);
     return 0;
 }
 
-/* This is attached where there is no room made at switches. */
+/* The threads that a chosen one starts are chosen. Either this sees that the creator is, or
+ * prcb_choose, which comes to the creator first, sees the new one on the kernel's lists: on both
+ * sides an exchange orders the store before the load. */
+static __always_inline void follow(struct task_struct *child)
+{
+    struct thread *parent = thread_of(bpf_get_current_task_btf(), false);
+    struct thread *thread = NULL;
+
+    if (parent && __sync_fetch_and_or(&parent->chosen, 0))
+        thread = thread_of(child, true);
+    if (thread)
+        thread->chosen = 1;
+}
+
+/* This is attached where there is no room made at switches, and where threads are chosen. */
 SEC("prcb_tp/task_newtask")
 int prcb_record_newtask(__u64 *ctx)
 {
-    thread_of((void *)ctx[0], true);
+    if (only_chosen)
+        follow((void *)ctx[0]);
+    else
+        thread_of((void *)ctx[0], true);
+    return 0;
+}
+
+/* Runs until it has nothing to add: what was started meanwhile by a thread that it had not come to
+ * is found by its next run. */
+SEC("prcb_iter/task")
+int prcb_choose(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    struct thread *thread;
+
+    if (!task || !task->pid || (choice.pid ? task->tgid != choice.pid : task->pid != choice.tid) ||
+        NUMBER(task_struct, task, exit_state))
+        return 0;
+    thread = thread_of(task, true);
+    if (!thread) {
+        choice.failed++;
+        return 0;
+    }
+    choice.found++;
+    choice.added += !__sync_lock_test_and_set(&thread->chosen, 1);
     return 0;
 }

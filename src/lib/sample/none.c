@@ -47,6 +47,16 @@ int prcb_sampler_check(struct prcb_sampler *s, int cpu, struct prcb_error *err)
     return none(err);
 }
 
+int prcb_sampler_choose(struct prcb_sampler *s, pid_t pid, pid_t tid, struct prcb_error *err)
+{
+    return none(err);
+}
+
+int prcb_sampler_filter(const struct prcb_sampler *s)
+{
+    return none(NULL);
+}
+
 int area_take(struct prcb_sampler *s, size_t bytes, struct prcb_ds_area **ret,
               struct prcb_error *err)
 {

@@ -42,7 +42,11 @@ static void configure(struct prcb_sampler *s, const struct kernel_types *types)
     bpf_program__set_autoload(s->skeleton->progs.prcb_record_contention_end, reports.locks);
     s->skeleton->rodata->makes_anywhere = reports.delays;
     bpf_program__set_autoload(s->skeleton->progs.prcb_record_move, reports.delays);
-    bpf_program__set_autoload(s->skeleton->progs.prcb_record_newtask, !reports.delays);
+    s->skeleton->rodata->only_chosen = s->only_chosen;
+    bpf_program__set_autoload(s->skeleton->progs.prcb_record_newtask,
+                              !reports.delays || s->only_chosen);
+    bpf_program__set_autoload(s->skeleton->progs.prcb_choose, s->only_chosen);
+    bpf_program__set_autoload(s->skeleton->progs.prcb_filter, s->only_chosen);
     bpf_map__set_max_entries(s->skeleton->maps.memory, (__u32)(s->pool.bytes >> PRCB_CHUNK_SHIFT));
     bpf_map__set_max_entries(s->skeleton->maps.slots, (__u32)s->cpus);
     bpf_map__set_max_entries(s->skeleton->maps.signals, (__u32)s->cpus);
@@ -135,7 +139,8 @@ static int map_all(struct prcb_sampler *s, struct prcb_error *err)
 }
 
 static int take_options(const struct prcb_sampler_options *opts, uint64_t *ret_memory,
-                        const struct prcb_processors **ret_wakers, struct prcb_error *err)
+                        const struct prcb_processors **ret_wakers, bool *ret_only_chosen,
+                        struct prcb_error *err)
 {
     struct prcb_sampler_options options;
     int result = sized_take_options("prcb_sampler_options", opts, &options, sizeof(options), err);
@@ -145,6 +150,9 @@ static int take_options(const struct prcb_sampler_options *opts, uint64_t *ret_m
         return result;
     if (memory > (uint64_t)UINT32_MAX << PRCB_CHUNK_SHIFT >> 4)
         return prcb_fail(err, -ENOMEM, "more memory asked for than there can be");
+    if (options.flags & ~(uint32_t)PRCB_SAMPLER_CHOSEN)
+        return prcb_fail(err, -EINVAL, "flags 0x%x: unknown flags", options.flags);
+    *ret_only_chosen = options.flags & PRCB_SAMPLER_CHOSEN;
     *ret_wakers = options.wakers;
     *ret_memory = (memory + PRCB_CHUNK_BYTES - 1) & ~(uint64_t)(PRCB_CHUNK_BYTES - 1);
     return 0;
@@ -156,6 +164,7 @@ void sampler_free(struct prcb_sampler *s)
         munmap(s->slots, s->slots_bytes);
     if (s->memory)
         munmap(s->memory, s->pool.bytes);
+    bpf_link__destroy(s->births);
     samples_bpf__destroy(s->skeleton);
     processor_programs_close(s->processors);
     free(s->pool.extents);
@@ -171,7 +180,8 @@ int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampl
     const struct prcb_processors *wakers = NULL;
     struct prcb_sampler *s;
     uint64_t memory = 0;
-    int blocks = -1, result = take_options(opts, &memory, &wakers, err);
+    bool only_chosen = false;
+    int blocks = -1, result = take_options(opts, &memory, &wakers, &only_chosen, err);
 
     if (result)
         return result;
@@ -180,6 +190,8 @@ int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampl
         return prcb_fail(err, -ENOMEM, "out of memory");
     pthread_mutex_init(&s->lock, NULL);
     s->pool.bytes = memory;
+    s->only_chosen = only_chosen;
+    s->narrow = true;
     /* Possible, not present: a processor that is plugged in later has its slot. */
     s->cpus = libbpf_num_possible_cpus();
     clock_base_init(&s->clock);
@@ -202,6 +214,55 @@ int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampl
     }
     *ret = s;
     return 0;
+}
+
+/* ---- chosen threads ---- */
+
+/* Runs; of a process that always starts threads all but the last few are chosen by then. */
+#define CHOICES 64
+
+static int choose_until_settled(struct prcb_sampler *s, pid_t pid, pid_t tid)
+{
+    int program = bpf_program__fd(s->skeleton->progs.prcb_choose), result = 0;
+
+    for (int i = 0; i < CHOICES && !result; i++) {
+        memset(&s->skeleton->bss->choice, 0, sizeof(s->skeleton->bss->choice));
+        s->skeleton->bss->choice.pid = (__u32)pid;
+        s->skeleton->bss->choice.tid = (__u32)tid;
+        result = bpf_run_iterator(&s->narrow, program, tid, pid);
+        if (!result && s->skeleton->bss->choice.failed)
+            result = -ENOMEM;
+        else if (!result && !s->skeleton->bss->choice.found)
+            result = -ESRCH;
+        if (!s->skeleton->bss->choice.added)
+            break;
+    }
+    return result;
+}
+
+int prcb_sampler_choose(struct prcb_sampler *s, pid_t pid, pid_t tid, struct prcb_error *err)
+{
+    int result;
+
+    if (!s->only_chosen || pid < 0 || tid < 0 || !pid == !tid)
+        return prcb_fail(err, -EINVAL,
+                         "a process or a thread of a sampler with "
+                         "PRCB_SAMPLER_CHOSEN can be chosen");
+    pthread_mutex_lock(&s->lock);
+    result = bpf_attach(s->skeleton->progs.prcb_record_newtask, &s->births, err);
+    if (!result) {
+        result = choose_until_settled(s, pid, tid);
+        if (result)
+            prcb_fail(err, result, "%s %d cannot be chosen: %s", pid ? "process" : "thread",
+                      (int)(pid ? pid : tid), strerror(-result));
+    }
+    pthread_mutex_unlock(&s->lock);
+    return result;
+}
+
+int prcb_sampler_filter(const struct prcb_sampler *s)
+{
+    return s->only_chosen ? bpf_program__fd(s->skeleton->progs.prcb_filter) : -EINVAL;
 }
 
 int sampler_program(const struct prcb_sampler *s, bool precise, bool stacks)

@@ -58,6 +58,9 @@ struct prcb_sampler {
     struct prcb_ds_area **areas; /* by processor; NULL: none */
     struct prcb_sample **samples;
     struct prcb_switches *switches;
+    struct bpf_link *births; /* NULL: no threads were chosen */
+    bool only_chosen;
+    bool narrow;                           /* an iterator can be pointed at one task */
     struct processor_programs *processors; /* tell wakers apart; NULL: the view's, or none do */
 };
 

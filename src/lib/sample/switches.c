@@ -57,7 +57,9 @@ static int attach(struct prcb_switches *w, struct prcb_error *err)
         skeleton->progs.prcb_record_waking,         skeleton->progs.prcb_switch_record};
 
     for (size_t i = 0; i < LINKS; i++) {
-        if (!bpf_program__autoload(programs[i]))
+        /* Births of chosen threads are seen since the first was chosen. */
+        if (!bpf_program__autoload(programs[i]) ||
+            (w->sampler->only_chosen && programs[i] == skeleton->progs.prcb_record_newtask))
             continue;
         w->links[i] = bpf_attach_program(programs[i]);
         if (!w->links[i])

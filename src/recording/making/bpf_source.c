@@ -31,7 +31,7 @@ struct bpf_source {
     struct prcb_switches *switches; /* NULL: not asked for */
     struct prcb_sample_options how;
     uint64_t weight; /* of each sample */
-    bool samples;
+    bool samples, only_chosen;
     struct processor *processors;
     size_t count;
     uint64_t lost_switches;
@@ -46,6 +46,11 @@ bool bpf_source_can_sample(const struct rings_options *options)
     return !options->stacks && (clock || !options->frequency);
 }
 
+bool bpf_source_can_choose(const struct rings_options *options)
+{
+    return !options->on_exec && !strcmp(options->event, "cpu-clock");
+}
+
 static int open_parts(struct bpf_source *source, const struct rings_options *options,
                       const struct prcb_processors *wakers, struct prcb_error *err)
 {
@@ -53,6 +58,7 @@ static int open_parts(struct bpf_source *source, const struct rings_options *opt
         .size = sizeof(memory),
         .memory = source->samples ? (source->count + 1) * (BUFFER_BYTES + 4096) : 1u << 20,
         .wakers = options->switches ? wakers : NULL,
+        .flags = source->only_chosen ? PRCB_SAMPLER_CHOSEN : 0,
     };
     int result = prcb_sampler_open(&memory, &source->sampler, err);
 
@@ -61,7 +67,7 @@ static int open_parts(struct bpf_source *source, const struct rings_options *opt
     return result;
 }
 
-int bpf_source_open(const struct rings_options *options, bool samples,
+int bpf_source_open(const struct rings_options *options, bool samples, bool only_chosen,
                     const struct prcb_processors *wakers, struct bpf_source **ret,
                     struct prcb_error *err)
 {
@@ -82,6 +88,7 @@ int bpf_source_open(const struct rings_options *options, bool samples,
     }
     source->count = (size_t)count;
     source->samples = samples;
+    source->only_chosen = only_chosen;
     source->weight = options->frequency ? NS_PER_S / options->rate : options->rate;
     source->how = (struct prcb_sample_options){
         .size = sizeof(source->how),
@@ -155,6 +162,16 @@ int bpf_source_add(struct bpf_source *source, pid_t tid, struct prcb_error *err)
         result = p->sample ? prcb_sample_add(p->sample, tid, err) : start(p, tid, err);
     }
     return result;
+}
+
+int bpf_source_choose(struct bpf_source *source, pid_t pid, pid_t tid, struct prcb_error *err)
+{
+    return prcb_sampler_choose(source->sampler, pid, tid, err);
+}
+
+int bpf_source_filter(const struct bpf_source *source)
+{
+    return prcb_sampler_filter(source->sampler);
 }
 
 void bpf_source_stop(struct bpf_source *source)

@@ -13,16 +13,26 @@
 
 struct bpf_source; /* opaque */
 
-/* Loads the programs; switches begin at once, for the whole system. samples: also samples of
- * options->event, once a thread or all threads are added. wakers: a view that outlives the
- * source, with which switches tell who woke threads; NULL: they do not. */
-int bpf_source_open(const struct rings_options *options, bool samples,
+/* Whether the threads to be recorded can be chosen: events are those of every thread then, which
+ * cost a thread nothing at its switches. Not where interrupts of the event cannot be masked. */
+bool bpf_source_can_choose(const struct rings_options *options);
+
+/* Loads the programs; switches begin at once, for the whole system, or (only_chosen) for the
+ * threads that are chosen and those that they start. samples: also samples of options->event, once
+ * a thread or all threads are added. wakers: a view that outlives the source, with which switches
+ * tell who woke threads; NULL: they do not. */
+int bpf_source_open(const struct rings_options *options, bool samples, bool only_chosen,
                     const struct prcb_processors *wakers, struct bpf_source **ret,
                     struct prcb_error *err);
 void bpf_source_close(struct bpf_source *source); /* NULL is allowed */
 
 /* Whether an event can be sampled so: its weight must be known beforehand. */
 bool bpf_source_can_sample(const struct rings_options *options);
+
+/* Chooses the threads of a process, or (pid 0) one thread. -ESRCH: there is none. */
+int bpf_source_choose(struct bpf_source *source, pid_t pid, pid_t tid, struct prcb_error *err);
+/* For rings_filter. */
+int bpf_source_filter(const struct bpf_source *source);
 
 /* Adds a thread; tid 0: every thread of the system. Samples of threads begin at once, or with
  * their exec if the options say so; threads that they create are sampled too. */

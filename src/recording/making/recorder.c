@@ -48,6 +48,7 @@ struct recorder {
     struct prcb_processors *processors;
     struct waits *waits;   /* NULL: none may be had, or switches are left out */
     struct ran *ran;       /* NULL: stacks of samples are those of frame pointers */
+    bool chooses;          /* threads are chosen: what is told of others is left out */
     bool by_prcbd;         /* switches come from the session */
     struct wakers *wakers; /* NULL: they are not recorded */
     struct writer *writer;
@@ -87,10 +88,12 @@ static int open_source(struct recorder *r, const struct rings_options *how, bool
                        struct prcb_error *err)
 {
     const struct prcb_processors *wakers = r->options.wakers ? r->processors : NULL;
+    bool chooses = !r->options.all && bpf_source_can_choose(how);
     struct prcb_error why = {0};
-    int result = bpf_source_open(how, samples, wakers, &r->bpf, &why);
+    int result = bpf_source_open(how, samples, chooses, wakers, &r->bpf, &why);
 
-    if (result && wakers && !bpf_source_open(how, samples, NULL, &r->bpf, NULL)) {
+    r->chooses = chooses;
+    if (result && wakers && !bpf_source_open(how, samples, chooses, NULL, &r->bpf, NULL)) {
         r->options.wakers = false;
         snprintf(r->no_wakers, sizeof(r->no_wakers), "%s", why.text);
         r->progress.no_wakers = r->no_wakers;
@@ -122,6 +125,7 @@ static int open_bpf(struct recorder *r, struct rings_options *how, struct prcb_e
         return result;
     }
     if (result) {
+        r->chooses = false;
         snprintf(r->reason, sizeof(r->reason), "%s", why.text);
         r->progress.reason = r->reason;
         return 0;
@@ -451,13 +455,31 @@ static bool is_outside(const struct recorder *r, const struct ring_event *event)
             event->kind == RING_FORK || event->kind == RING_EXIT);
 }
 
+/* Where threads are chosen, the rings tell of all there are what does not depend on samples. */
+static bool is_of_others(const struct recorder *r, const struct ring_event *event)
+{
+    if (!r->chooses)
+        return false;
+    switch (event->kind) {
+    case RING_MAP:
+        return !world_knows_process(r->world, event->pid);
+    case RING_NAME:
+        return !world_known_thread(r->world, event->pid, event->tid) &&
+               !(event->exec && world_knows_process(r->world, event->pid));
+    case RING_FORK:
+        return !world_known_thread(r->world, event->parent_pid, event->parent_tid);
+    default:
+        return false;
+    }
+}
+
 static int on_event(const struct ring_event *event, void *ctx)
 {
     struct recorder *r = ctx;
 
     bool within = event->time_ns >= r->start_ns && event->time_ns <= r->end_ns;
 
-    if (is_outside(r, event))
+    if (is_outside(r, event) || is_of_others(r, event))
         return 0;
     /* Threads and maps are followed as long as any records come. */
     if (!within && (event->kind == RING_SAMPLE || event->kind == RING_SWITCH ||
@@ -492,8 +514,11 @@ static int on_event(const struct ring_event *event, void *ctx)
 
 static int add_thread(struct recorder *r, pid_t tid, struct prcb_error *err)
 {
-    int result = rings_add_thread(r->rings, tid, err);
+    int result;
 
+    if (r->chooses)
+        return bpf_source_choose(r->bpf, 0, tid, err);
+    result = rings_add_thread(r->rings, tid, err);
     return result || !r->bpf ? result : bpf_source_add(r->bpf, tid, err);
 }
 
@@ -509,6 +534,18 @@ struct adding {
     struct prcb_error *err;
 };
 
+/* One that hangs in its end takes no samples; it waits all the same, and that can be seen. */
+static int choose_process(struct recorder *r, pid_t pid, struct prcb_error *err)
+{
+    int result = bpf_source_choose(r->bpf, pid, 0, err);
+
+    if (result == -ESRCH && r->waits)
+        return 0;
+    if (result == -ESRCH)
+        return prcb_fail(err, -ESRCH, "process %d: it has ended", pid);
+    return result;
+}
+
 /* Adds every thread of a process; those that it creates meanwhile are found by another look. */
 static int add_process(pid_t pid, void *ctx)
 {
@@ -520,6 +557,8 @@ static int add_process(pid_t pid, void *ctx)
     char path[64];
     DIR *tasks;
 
+    if (r->chooses)
+        return choose_process(r, pid, err);
     snprintf(path, sizeof(path), "/proc/%d/task", pid);
     tasks = opendir(path);
     if (!tasks)
@@ -630,7 +669,12 @@ static int add_targets(struct recorder *r, pid_t child, struct prcb_error *err)
         return add_thread(r, child, err);
     result =
         found_each(r->options.pids, r->options.pid_count, r->options.named, add_process, &adding);
-    return result ? result : add_threads(r, err);
+    if (!result)
+        result = add_threads(r, err);
+    if (result || !r->chooses)
+        return result;
+    rings_filter(r->rings, bpf_source_filter(r->bpf));
+    return add_all(r, err);
 }
 
 static int write_facts(struct recorder *r)

@@ -92,6 +92,7 @@ struct rings {
     struct perf_event_attr attr;
     const char *event; /* borrowed */
     bool user_only;
+    int filter; /* a program; -1: none */
     struct ring *rings;
     size_t count, ring_bytes; /* at most, of each */
     int *fds;                 /* of all events */
@@ -189,6 +190,7 @@ int rings_open(const struct rings_options *options, struct rings **ret, struct p
     }
     rings->count = (size_t)count;
     rings->event = options->event;
+    rings->filter = -1;
     for (size_t i = 0; i < rings->count; i++) {
         rings->rings[i].cpu = (uint32_t)i;
         rings->rings[i].fd = -1;
@@ -197,6 +199,11 @@ int rings_open(const struct rings_options *options, struct rings **ret, struct p
     rings->ring_bytes = most_bytes(rings);
     *ret = rings;
     return 0;
+}
+
+void rings_filter(struct rings *rings, int program)
+{
+    rings->filter = program;
 }
 
 void rings_leave_switches(struct rings *rings)
@@ -361,6 +368,9 @@ static int add_event(struct rings *rings, struct ring *ring, pid_t tid, struct p
         close(fd);
         return prcb_fail(err, result, "out of memory");
     }
+    if (rings->filter >= 0 && rings->attr.config != PERF_COUNT_SW_DUMMY &&
+        ioctl(fd, PERF_EVENT_IOC_SET_BPF, rings->filter))
+        return prcb_fail(err, -errno, "PERF_EVENT_IOC_SET_BPF: %s", strerror(errno));
     if (ring->fd < 0) {
         result = map_ring(rings, ring, fd);
         if (result)

@@ -109,6 +109,9 @@ void rings_close(struct rings *rings); /* NULL is allowed */
 
 /* Samples a thread and all that it starts. -ESRCH: it has ended. */
 int rings_add_thread(struct rings *rings, pid_t tid, struct prcb_error *err);
+/* From now on events sample the threads alone that a program (PERF_EVENT_IOC_SET_BPF) lets through:
+ * the descriptor stays open as long as the rings. */
+void rings_filter(struct rings *rings, int program);
 /* Samples every thread of the system. */
 int rings_add_all(struct rings *rings, struct prcb_error *err);
 

@@ -213,6 +213,11 @@ int64_t world_known_thread(const struct world *world, int32_t pid, int32_t tid)
     return thread && thread->pid == pid ? thread->id : 0;
 }
 
+bool world_knows_process(struct world *world, int32_t pid)
+{
+    return find_process(world, pid, false) != NULL;
+}
+
 int world_state(struct world *world, int32_t pid, int32_t tid, const struct writer_state *state)
 {
     int64_t id = world_known_thread(world, pid, tid);

@@ -25,6 +25,9 @@ int64_t world_thread(struct world *world, int32_t pid, int32_t tid, uint64_t tim
 /* Returns the thread's row if there is one, else 0. */
 int64_t world_known_thread(const struct world *world, int32_t pid, int32_t tid);
 
+/* Whether threads of the process are recorded. */
+bool world_knows_process(struct world *world, int32_t pid);
+
 /* Writes what a thread did when the recording began; a thread that is not known is left out. 0
  * or -errno. */
 int world_state(struct world *world, int32_t pid, int32_t tid, const struct writer_state *state);
