@@ -10,7 +10,7 @@
 
 struct path {
     struct path_piece *pieces; /* by thread, then by time */
-    struct path_piece *runs;   /* those that ran somewhere, by processor, then by time */
+    size_t *runs;              /* places of those that ran somewhere, by processor, then by time */
     size_t count, run_count;
 };
 
@@ -41,9 +41,11 @@ static int by_thread(const void *left, const void *right)
     return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
 }
 
-static int by_processor(const void *left, const void *right)
+/* Orders places in the pieces. */
+static int by_processor(const void *left, const void *right, void *pieces)
 {
-    const struct path_piece *a = left, *b = right;
+    const struct path_piece *a = (const struct path_piece *)pieces + *(const size_t *)left;
+    const struct path_piece *b = (const struct path_piece *)pieces + *(const size_t *)right;
 
     if (a->cpu != b->cpu)
         return a->cpu < b->cpu ? -1 : 1;
@@ -69,14 +71,14 @@ int path_open(struct path_piece *pieces, size_t count, struct path **ret)
         free(pieces);
         return -ENOMEM;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (runs_somewhere(&pieces[i]))
-            path->runs[path->run_count++] = pieces[i];
-    }
     path->pieces = pieces;
     path->count = count;
     array_sort(path->pieces, path->count, by_thread);
-    array_sort(path->runs, path->run_count, by_processor);
+    for (size_t i = 0; i < count; i++) {
+        if (runs_somewhere(&pieces[i]))
+            path->runs[path->run_count++] = i;
+    }
+    array_sort_r(path->runs, path->run_count, by_processor, path->pieces);
     *ret = path;
     return 0;
 }
@@ -90,12 +92,25 @@ void path_close(struct path *path)
     free(path);
 }
 
-/* Finds the first piece that ends at a moment or later, among all that a comparison puts in
- * order. */
-static size_t first_from(const struct path_piece *pieces, size_t count, const struct path_piece *at,
-                         int (*compare)(const void *, const void *))
+/* Finds the first piece of a thread that ends at a moment or later. */
+static size_t first_of(const struct path *path, size_t thread, uint64_t end_ns)
 {
-    return array_front(i, count, compare(&pieces[i], at) < 0);
+    const struct path_piece at = {.thread = thread, .end_ns = end_ns};
+
+    return array_front(i, path->count, by_thread(&path->pieces[i], &at) < 0);
+}
+
+static const struct path_piece *run_at(const struct path *path, size_t at)
+{
+    return &path->pieces[path->runs[at]];
+}
+
+/* The same of those that ran on a processor: its place in runs. */
+static size_t first_run(const struct path *path, uint32_t cpu, uint64_t end_ns)
+{
+    return array_front(i, path->run_count,
+                       run_at(path, i)->cpu < cpu ||
+                           (run_at(path, i)->cpu == cpu && run_at(path, i)->end_ns < end_ns));
 }
 
 /* Finds what a thread did just before a moment; NULL: not known, and *ret_before is the last
@@ -103,8 +118,7 @@ static size_t first_from(const struct path_piece *pieces, size_t count, const st
 static const struct path_piece *piece_before(const struct path *path, size_t thread,
                                              uint64_t moment, uint64_t *ret_before)
 {
-    const struct path_piece key = {.thread = thread, .end_ns = moment};
-    size_t at = first_from(path->pieces, path->count, &key, by_thread);
+    size_t at = first_of(path, thread, moment);
 
     if (at < path->count && path->pieces[at].thread == thread && path->pieces[at].start_ns < moment)
         return &path->pieces[at];
@@ -116,24 +130,24 @@ static const struct path_piece *piece_before(const struct path *path, size_t thr
  * part of that time. */
 static size_t who_ran(const struct path *path, size_t thread, uint64_t start, uint64_t end)
 {
-    const struct path_piece after = {.thread = thread, .end_ns = end + 1};
-    size_t at = first_from(path->pieces, path->count, &after, by_thread), best = PATH_NONE;
-    struct path_piece key = {.end_ns = start + 1};
+    size_t at = first_of(path, thread, end + 1), best = PATH_NONE;
     uint64_t most = 0;
+    uint32_t cpu;
 
     if (at == path->count || path->pieces[at].thread != thread ||
         !runs_somewhere(&path->pieces[at]))
         return PATH_NONE;
-    key.cpu = path->pieces[at].cpu;
-    for (at = first_from(path->runs, path->run_count, &key, by_processor);
-         at < path->run_count && path->runs[at].cpu == key.cpu && path->runs[at].start_ns < end;
+    cpu = path->pieces[at].cpu;
+    for (at = first_run(path, cpu, start + 1);
+         at < path->run_count && run_at(path, at)->cpu == cpu && run_at(path, at)->start_ns < end;
          at++) {
-        uint64_t from = path->runs[at].start_ns > start ? path->runs[at].start_ns : start;
-        uint64_t to = path->runs[at].end_ns < end ? path->runs[at].end_ns : end;
+        const struct path_piece *run = run_at(path, at);
+        uint64_t from = run->start_ns > start ? run->start_ns : start;
+        uint64_t to = run->end_ns < end ? run->end_ns : end;
 
-        if (path->runs[at].thread != thread && to > from && to - from > most) {
+        if (run->thread != thread && to > from && to - from > most) {
             most = to - from;
-            best = path->runs[at].thread;
+            best = run->thread;
         }
     }
     return best;

@@ -12,7 +12,8 @@
 #include "path.h"
 #include "stretches.h"
 
-#define CAUSES 64 /* different ones; more of them have no name */
+#define CAUSES  64                   /* different ones; more of them have no name */
+#define NEAR_NS UINT64_C(1000000000) /* before and after the window */
 
 struct finding {
     struct critical *critical;
@@ -45,6 +46,10 @@ static int keep(const struct stretch *stretch, void *ctx)
     struct finding *f = ctx;
     const struct recording *r = f->critical->recording;
 
+    /* What lies apart from the window is not met, but for what ran while a thread was ready. */
+    if (stretch->end_ns + NEAR_NS < f->critical->from_ns ||
+        stretch->start_ns > f->critical->to_ns + NEAR_NS)
+        return 0;
     return array_append(
         f->pieces, f->count,
         (struct path_piece){

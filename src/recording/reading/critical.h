@@ -50,6 +50,6 @@ void critical_print_sentence(const struct critical *critical, FILE *out);
 /* top: sums and steps that are printed, the longest; 0: all. */
 void critical_print_text(const struct critical *critical, size_t top, FILE *out);
 void critical_print_csv(const struct critical *critical, const char *separator, FILE *out);
-int critical_print_json(const struct critical *critical, FILE *out);
+void critical_print_json(const struct critical *critical, FILE *out);
 
 #endif

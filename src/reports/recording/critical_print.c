@@ -13,6 +13,7 @@
 #include "csv.h"
 #include "format.h"
 #include "json_doc.h"
+#include "json_stream.h"
 #include "text.h"
 
 #define NAME     80
@@ -304,44 +305,52 @@ void critical_print_csv(const struct critical *c, const char *separator, FILE *o
     }
 }
 
-static json_object *step_json(struct json_doc *b, const struct critical *c,
-                              const struct critical_step *step)
+static void put_step(struct json_stream *s, const struct critical *c,
+                     const struct critical_step *step)
 {
     const struct recorded_thread *thread = &c->recording->threads[step->thread];
     const struct recorded_thread *other =
         step->other == SIZE_MAX ? NULL : &c->recording->threads[step->other];
-    json_object *row = json_object_new_object();
     char by[NAME] = "";
 
     if (step->waker != SIZE_MAX)
         recording_waker_name(c->recording, step->waker, by, sizeof(by));
-    json_doc_put_number(b, row, "start_ns", step->start_ns - c->recording->start_ns);
-    json_doc_put_number(b, row, "ns", step->end_ns - step->start_ns);
-    json_doc_put(b, row, "pid", json_object_new_int64(thread->pid));
-    json_doc_put(b, row, "tid", json_object_new_int64(thread->tid));
-    json_doc_put_text(b, row, "name", *thread->name ? thread->name : NULL);
-    json_doc_put_text(b, row, "state", kinds[step->kind]);
-    json_doc_put_text(b, row, "cause", *step->cause ? step->cause : NULL);
-    json_doc_put_text(b, row, "waker", *by ? by : NULL);
-    json_doc_put_text(b, row, "behind", other ? other->name : NULL);
-    json_doc_put_member(b, row, "behind_tid", other ? (uint64_t)other->tid : 0, other != NULL);
-    json_doc_put_number(b, row, "depth", step->depth);
-    return row;
+    json_stream_open(s, NULL, '{');
+    json_stream_number(s, "start_ns", step->start_ns - c->recording->start_ns);
+    json_stream_number(s, "ns", step->end_ns - step->start_ns);
+    json_stream_signed(s, "pid", thread->pid);
+    json_stream_signed(s, "tid", thread->tid);
+    json_stream_text(s, "name", *thread->name ? thread->name : NULL);
+    json_stream_text(s, "state", kinds[step->kind]);
+    json_stream_text(s, "cause", *step->cause ? step->cause : NULL);
+    json_stream_text(s, "waker", *by ? by : NULL);
+    json_stream_text(s, "behind", other ? other->name : NULL);
+    if (other)
+        json_stream_signed(s, "behind_tid", other->tid);
+    else
+        json_stream_null(s, "behind_tid");
+    json_stream_number(s, "depth", step->depth);
+    json_stream_close(s, '}');
 }
 
-int critical_print_json(const struct critical *c, FILE *out)
+/* There may be as many steps as switches, so they are not kept as a document. */
+void critical_print_json(const struct critical *c, FILE *out)
 {
     const struct recorded_thread *thread = &c->recording->threads[c->thread];
-    struct json_doc b = {0};
-    json_object *top = json_doc_new(&b, JSON_CRITICAL), *steps = json_object_new_array();
+    struct json_stream s = {.out = out, .dense = true};
 
-    json_doc_put(&b, top, "pid", json_object_new_int64(thread->pid));
-    json_doc_put(&b, top, "tid", json_object_new_int64(thread->tid));
-    json_doc_put_text(&b, top, "name", *thread->name ? thread->name : NULL);
-    json_doc_put_number(&b, top, "start_ns", c->from_ns - c->recording->start_ns);
-    json_doc_put_number(&b, top, "ns", c->to_ns - c->from_ns);
+    json_stream_open(&s, NULL, '{');
+    json_stream_text(&s, "format", json_formats[JSON_CRITICAL].name);
+    json_stream_number(&s, "format_version", json_formats[JSON_CRITICAL].version);
+    json_stream_signed(&s, "pid", thread->pid);
+    json_stream_signed(&s, "tid", thread->tid);
+    json_stream_text(&s, "name", *thread->name ? thread->name : NULL);
+    json_stream_number(&s, "start_ns", c->from_ns - c->recording->start_ns);
+    json_stream_number(&s, "ns", c->to_ns - c->from_ns);
+    json_stream_open(&s, "steps", '[');
     for (size_t i = 0; i < c->count; i++)
-        json_doc_append(&b, steps, step_json(&b, c, &c->steps[i]));
-    json_doc_put(&b, top, "steps", steps);
-    return json_doc_write(&b, top, out);
+        put_step(&s, c, &c->steps[i]);
+    json_stream_close(&s, ']');
+    json_stream_close(&s, '}');
+    fputc('\n', out);
 }

@@ -384,13 +384,13 @@ static int print_critical(const struct run *run, const struct recording *recordi
     if (result)
         return result;
     if (run->form.number == FORMAT_JSON)
-        result = critical_print_json(&critical, out);
+        critical_print_json(&critical, out);
     else if (run->form.number == FORMAT_CSV)
         critical_print_csv(&critical, run->form.separator, out);
     else
         critical_print_text(&critical, run->top != TOP_NONE ? (size_t)run->top : DEFAULT_TOP, out);
     critical_free(&critical);
-    return result ? prcb_fail(err, result, "out of memory") : 0;
+    return 0;
 }
 
 static int print_lines(const struct run *run, const struct recording *recording, FILE *out,
