@@ -12,6 +12,7 @@ import re
 import sqlite3
 import struct
 import subprocess
+import tarfile
 import tempfile
 import unittest
 
@@ -311,6 +312,64 @@ class Exported(unittest.TestCase):
         with sqlite3.connect(self.path) as db:
             self.assertEqual(sorted(found), sorted(db.execute(
                 "SELECT time_ns, trace_id, span_id FROM wait_stacks WHERE span_id NOT NULL")))
+
+    def test_waits_are_samples(self):
+        """Of traces: with their stacks, the outermost frame first, and weights that sum to the time of waits."""
+        made_recording.make(self.path, 3000)
+        data = subprocess.run([PRCB, "report", "--perfetto", self.path], capture_output=True, timeout=60).stdout
+        if not data:
+            self.skipTest("built without protobuf-c")
+        names, frames, sums = {}, {}, {}
+        for packet in map(test_push.fields, test_push.fields(data)[1]):
+            for interned in map(test_push.fields, packet.get(12, [])):
+                names.update((row[1][0], row[2][0].decode()) for row in map(test_push.fields, interned.get(5, [])))
+                frames.update((row[1][0], row[2][0]) for row in map(test_push.fields, interned.get(6, [])))
+            for sample in map(test_push.fields, packet.get(135, [])):
+                stack = tuple(names[frames[iid]] for iid in test_push.packed(test_push.fields(sample[5][0]), 2))
+                sums[stack] = sums.get(stack, 0) + sample[11][0]
+        report = json.loads(self.prcb("-j", self.path))
+        self.assertEqual(sum(sums.values()), sum(row["ns"] for row in report["waits"] if row["state"] == "waiting"))
+        stacks = [made_recording.FUNCTIONS[:n] for n in range(1, 9)]
+        self.assertLessEqual(set(sums) - {("[too short]",)}, set(stacks))
+        rows = [row for row in self.stretches() if row["stack"]]
+        self.assertEqual(sum(ns for stack, ns in sums.items() if stack != ("[too short]",)), sum(row["ns"] for row in rows))
+
+    def stretches(self):
+        self.prcb("--parquet", self.fleet, self.path)
+        return self.read("stretches")
+
+    def test_archive_of_several_hosts(self):
+        """By Python's tarfile: each trace as it is alone, and a manifest that names the machines."""
+        hosts = ("a\x1b\"é", "twice", "twice", "")
+        paths = []
+        for number, host in enumerate(hosts):
+            paths.append(f"{self.folder}/{number}.db")
+            made_recording.make(paths[-1], 50, host=host, boot=f"{number}0abcdef0123-def", seed=number)
+        archive = self.folder + "/all.tar"
+        said = subprocess.run([PRCB, "report", "--perfetto", "-o", archive, *paths], capture_output=True, text=True, timeout=60)
+        if "built without" in said.stderr:
+            self.skipTest("built without protobuf-c")
+        self.assertEqual((said.returncode, said.stderr), (0, ""))
+        with tarfile.open(archive, "r:") as file:
+            members = {member.name: file.extractfile(member).read() for member in file.getmembers() if member.isfile()}
+            self.assertEqual(len(file.getmembers()), 5)
+        manifest = json.loads(members.pop("perfetto_manifest.json"))["perfetto_manifest"]
+        names = [row["path"] for row in manifest["files"]]
+        self.assertEqual(manifest["version"], 1)
+        self.assertEqual(manifest["trace_time"], {"clock": "REALTIME", "file": names[0]})
+        self.assertEqual(names, list(members))
+        self.assertEqual([row["machine"]["name"] for row in manifest["files"]],
+                         ["a\x1b\"é", "twice (boot 10abcdef)", "twice (boot 20abcdef)", names[3]])
+        for name, path in zip(names, paths):
+            self.assertEqual(members[name], subprocess.run([PRCB, "report", "--perfetto", path], capture_output=True,
+                                                           timeout=60, check=True).stdout)
+        self.assertEqual(subprocess.run(["tar", "tf", archive], capture_output=True, text=True, check=True).stdout.split(),
+                         [*names, "perfetto_manifest.json"])
+        self.assertIn("given twice", self.prcb("--perfetto", "-o", archive, paths[0], paths[0], status=1))
+        self.assertIn("is a recording itself", self.prcb("--perfetto", "-o", paths[1], *paths, status=1))
+        with sqlite3.connect(paths[0]) as db:
+            db.execute("DELETE FROM facts WHERE name = 'wall_ns'")
+        self.assertIn("time of day", self.prcb("--perfetto", "-o", archive, *paths, status=1))
 
     def test_hostile(self):
         names = ["../../x\x1b[31m", "a,\"b'\n", "\u202e", "x" * 200]

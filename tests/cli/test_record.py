@@ -2324,15 +2324,25 @@ class Exports(Recording):
                 tracks[track[1][0]] = thread[2][0]
         self.assertEqual(set(tracks.values()), {row["tid"] for row in report["threads"]})
         names, frames, stacks = {}, {}, {}
-        spent, opened, flows, samples, stacked = {}, {}, ({}, {}), [], 0
+        spent, opened, flows, samples, stacked, weights = {}, {}, ({}, {}), [], 0, {}
         for packet in packets:
             for data in packet.get(12, ()):
                 data = message(data)
                 names.update((row[1][0], row[2][0].decode()) for row in map(message, data.get(5, ())))
                 frames.update((row[1][0], row[2][0]) for row in map(message, data.get(6, ())))
                 stacks.update((row[1][0], row[2]) for row in map(message, data.get(7, ())))
-            for sample in packet.get(66, ()):
-                samples.append(names[frames[stacks[message(sample)[4][0]][-1]]])
+            for sample in packet.get(135, ()):
+                sample = message(sample)
+                counter = message(sample[9][0])
+                name = counter[2][0].decode()
+                weights[name] = weights.get(name, 0) + sample[11][0]
+                task = message(sample[1][0])
+                self.assertIn(task[3][0], tracks.values())
+                if name == "off_cpu":
+                    self.assertEqual((counter[3], 3 in sample), ([1], False))
+                    continue
+                self.assertEqual(message(sample[3][0])[2][0] in (1, 2), True)
+                samples.append(names[frames[message(sample[5][0])[2][-1]]])
             for event in packet.get(11, ()):
                 event, now = message(event), packet[8][0]
                 track = event[11][0]
@@ -2353,6 +2363,12 @@ class Exports(Recording):
             waits[name] = waits.get(name, 0) + row["ns"]
         self.assertEqual(spent, {name: ns for name, ns in waits.items() if ns})
         self.assertEqual(len(samples), report["samples"])
+        event, = self.query("SELECT value FROM facts WHERE name = 'event'")[0]
+        self.assertEqual(weights.pop(event), self.query("SELECT sum(weight) FROM samples")[0][0])
+        if self.query("SELECT count(*) FROM wait_stacks")[0][0]:
+            # Each wait as a sample: what has no stack has a frame that says why.
+            self.assertEqual(weights, {"off_cpu": sum(row["ns"] for row in report["waits"]
+                                                      if row["state"] != "ready")})
         for row in report["functions"][:3]:
             if row["function"].startswith("burn_"):
                 self.assertGreater(samples.count(row["function"]), 0)

@@ -148,7 +148,7 @@ struct exporting {
     const struct recording *recording;
     const char *folder;
     char *host;
-    char id[64];
+    char id[RECORDING_ID];
     int64_t wall_ns; /* to be added to times */
     const struct parquet_column *columns;
     struct parquet *out;
@@ -418,18 +418,6 @@ static int put_frames(struct exporting *e, struct prcb_error *err)
 
 /* ---- the whole ------------------------------------------------------------------- */
 
-/* The first part of the boot's id, and the beginning by that boot's clock: no other recording has
- * both. It names files, so it is of digits and letters up to f alone. */
-static void make_id(struct exporting *e)
-{
-    char *boot = recording_fact(e->recording, "boot_id");
-    size_t length = boot ? strspn(boot, "0123456789abcdef") : 0;
-
-    snprintf(e->id, sizeof(e->id), "%.*s-%" PRIx64, length ? (int)(length < 32 ? length : 32) : 1,
-             length ? boot : "0", e->recording->start_ns);
-    free(boot);
-}
-
 static int put_all(struct exporting *e, struct prcb_error *err)
 {
     int result = name_processes(e);
@@ -456,7 +444,7 @@ int export_parquet(const struct recording *recording, const char *folder, struct
 
     if (mkdir(folder, 0777) && errno != EEXIST)
         return fail_at(err, folder);
-    make_id(&e);
+    recording_id(recording, e.id);
     if (!recording_wall(recording, &e.wall_ns))
         e.wall_ns = 0; /* since the boot, then */
     e.host = recording_fact(recording, "host");

@@ -2,7 +2,8 @@
  *
  * Writes a trace for Perfetto, packet by packet: switches and wakings as the kernel's tracing
  * would have them, so that Perfetto draws processors, states of threads and who woke whom; waits
- * and ready time as slices of their threads, with their causes and stacks; samples with stacks.
+ * and ready time as slices of their threads, with their causes and stacks; samples with stacks and
+ * weights, and each wait as one: these sum to the time of waits.
  *
  * The packets of a trace are in no order: Perfetto sorts them by their times. Only what packets
  * refer to by number has to come before them.
@@ -20,6 +21,7 @@
 
 #include <sqlite3.h>
 
+#include "offcpu.h"
 #include "pack.h"
 #include "text.h"
 #include "perfetto.pb-c.h"
@@ -33,10 +35,13 @@
 
 enum clock { REALTIME = 1, MONOTONIC = 3, BOOTTIME = 6 }; /* Perfetto's numbers */
 enum event_type { SLICE_BEGIN = 1, SLICE_END, INSTANT };  /* TrackEvent.Type */
-enum mode { KERNEL_MODE = 1, USER_MODE };                 /* Profiling.CpuMode */
+enum mode { USER_MODE = 1, KERNEL_MODE };                 /* StackSample.Mode */
+enum unit { NANOSECONDS = 1, COUNT = 9 };                 /* StackSample.Unit */
 enum state { RUNNABLE = 0, SLEEPING = 1, DEAD = 16 };     /* the kernel's */
 enum told { AS_FRAME = 1, AS_STACK = 2 };                 /* what was written of it */
 enum flag { IN_HARD = 0x08, IN_SOFT = 0x10 };             /* of a trace event's context */
+
+#define RESTS 12 /* reasons why there is no stack */
 
 struct tracing {
     const struct recording *recording;
@@ -45,7 +50,11 @@ struct tracing {
     char **threads, **functions, **files, **wakers; /* names, as UTF-8 */
     uint8_t *told;                                  /* of each stack: enum told */
     uint64_t *frames;                               /* of a stack */
-    uint64_t flows;                                 /* arrows so far */
+    const char *rests[RESTS];                       /* each a frame behind those of stacks */
+    size_t rest_count;
+    char *event; /* of samples */
+    bool counts_ns;
+    uint64_t flows; /* arrows so far */
     bool begun;
 };
 
@@ -212,35 +221,60 @@ static void put_names(struct tracing *t)
     }
 }
 
+static void put_interned_frame(struct tracing *t, Perfetto__Protos__Frame *frame)
+{
+    Perfetto__Protos__InternedData data = PERFETTO__PROTOS__INTERNED_DATA__INIT;
+
+    data.n_frames = 1;
+    data.frames = &frame;
+    put_interned(t, &data);
+}
+
 static void put_frame(struct tracing *t, size_t stack)
 {
     const struct recorded_stack *row = &t->recording->stacks[stack];
     const struct recorded_map *map = row->map == SIZE_MAX ? NULL : &t->recording->maps[row->map];
-    Perfetto__Protos__InternedData data = PERFETTO__PROTOS__INTERNED_DATA__INIT;
-    Perfetto__Protos__Frame frame = PERFETTO__PROTOS__FRAME__INIT, *frames[] = {&frame};
+    Perfetto__Protos__Frame frame = PERFETTO__PROTOS__FRAME__INIT;
 
     frame.iid = stack + 1;
     frame.function_name_id =
         (row->function == SIZE_MAX ? t->recording->function_count : row->function) + 1;
     frame.mapping_id = (map ? row->map : t->recording->map_count) + 1;
     frame.rel_pc = map ? row->address - map->start + map->file_offset : row->address;
-    data.n_frames = 1;
-    data.frames = frames;
-    put_interned(t, &data);
+    put_interned_frame(t, &frame);
 }
 
-/* Returns the number by which packets refer to a stack, which is written when it is first asked
- * for; 0: there is none. */
-static uint64_t callstack(struct tracing *t, size_t stack)
+/* Returns the number of the frame that says why there is no stack. */
+static uint64_t rest_frame(struct tracing *t, const char *rest)
+{
+    Perfetto__Protos__InternedData data = PERFETTO__PROTOS__INTERNED_DATA__INIT;
+    Perfetto__Protos__InternedString name, *names[] = {&name};
+    Perfetto__Protos__Frame frame = PERFETTO__PROTOS__FRAME__INIT;
+    size_t i = 0;
+
+    while (i < t->rest_count && strcmp(t->rests[i], rest) != 0)
+        i++;
+    frame.iid = t->recording->stack_count + i + 1;
+    if (i < t->rest_count || i == RESTS)
+        return frame.iid;
+    t->rests[t->rest_count++] = rest;
+    frame.function_name_id = t->recording->function_count + i + 2;
+    frame.mapping_id = t->recording->map_count + 1;
+    set_string(&name, frame.function_name_id, (char *)rest);
+    data.n_function_names = 1;
+    data.function_names = names;
+    put_interned(t, &data);
+    put_interned_frame(t, &frame);
+    return frame.iid;
+}
+
+/* Sets t->frames to a stack's, the outermost first; they are written where they were not. Returns
+ * how many there are. */
+static size_t find_frames(struct tracing *t, size_t stack)
 {
     const struct recording *r = t->recording;
-    Perfetto__Protos__InternedData data = PERFETTO__PROTOS__INTERNED_DATA__INIT;
-    Perfetto__Protos__Callstack row = PERFETTO__PROTOS__CALLSTACK__INIT, *rows[] = {&row};
     size_t depth = 0, left;
 
-    if (stack == SIZE_MAX || t->told[stack] & AS_STACK)
-        return stack == SIZE_MAX ? 0 : stack + 1;
-    t->told[stack] |= AS_STACK;
     for (size_t at = stack; at != SIZE_MAX; at = r->stacks[at].caller_index)
         depth++;
     left = depth;
@@ -250,13 +284,82 @@ static uint64_t callstack(struct tracing *t, size_t stack)
         t->told[at] |= AS_FRAME;
         t->frames[--left] = at + 1;
     }
+    return depth;
+}
+
+/* Returns the number by which slices refer to a stack, which is written when it is first asked for;
+ * 0: there is none. */
+static uint64_t callstack(struct tracing *t, size_t stack)
+{
+    Perfetto__Protos__InternedData data = PERFETTO__PROTOS__INTERNED_DATA__INIT;
+    Perfetto__Protos__Callstack row = PERFETTO__PROTOS__CALLSTACK__INIT, *rows[] = {&row};
+
+    if (stack == SIZE_MAX || t->told[stack] & AS_STACK)
+        return stack == SIZE_MAX ? 0 : stack + 1;
+    t->told[stack] |= AS_STACK;
     row.iid = stack + 1;
-    row.n_frame_ids = depth;
+    row.n_frame_ids = find_frames(t, stack);
     row.frame_ids = t->frames;
     data.n_callstacks = 1;
     data.callstacks = rows;
     put_interned(t, &data);
     return stack + 1;
+}
+
+/* A sample of a thread: of t->frames, with what it stands for. */
+struct weighed {
+    size_t thread, frame_count;
+    char *counter;
+    enum unit unit;
+    uint64_t time_ns, weight;
+    Perfetto__Protos__StackSample__ExecutionContext *where; /* NULL: on no processor */
+};
+
+static void put_weighed(struct tracing *t, const struct weighed *of)
+{
+    const struct recorded_thread *thread = &t->recording->threads[of->thread];
+    Perfetto__Protos__TracePacket packet = PERFETTO__PROTOS__TRACE_PACKET__INIT;
+    Perfetto__Protos__StackSample sample = PERFETTO__PROTOS__STACK_SAMPLE__INIT;
+    Perfetto__Protos__StackSample__TaskContext task =
+        PERFETTO__PROTOS__STACK_SAMPLE__TASK_CONTEXT__INIT;
+    Perfetto__Protos__StackSample__CounterDescriptor counter =
+        PERFETTO__PROTOS__STACK_SAMPLE__COUNTER_DESCRIPTOR__INIT;
+    Perfetto__Protos__Callstack stack = PERFETTO__PROTOS__CALLSTACK__INIT;
+
+    task.pid = (uint32_t)thread->pid;
+    task.tid = (uint32_t)thread->tid;
+    counter.name = of->counter;
+    counter.unit = of->unit;
+    stack.n_frame_ids = of->frame_count;
+    stack.frame_ids = t->frames;
+    sample.task_context = &task;
+    sample.execution_context = of->where;
+    sample.callstack = &stack;
+    sample.primary_descriptor = &counter;
+    sample.primary_weight = of->weight;
+    packet.timestamp = of->time_ns;
+    packet.stack_sample = &sample;
+    put(t, &packet);
+}
+
+/* The wait as a sample, at its end. */
+static void put_wait(struct tracing *t, const struct stretch *stretch,
+                     const struct recorded_wait *where)
+{
+    static char counter[] = "off_cpu";
+    struct weighed row = {.thread = stretch->thread,
+                          .counter = counter,
+                          .unit = NANOSECONDS,
+                          .time_ns = stretch->end_ns,
+                          .weight = stretch->end_ns - stretch->start_ns};
+
+    if (where && where->stack != SIZE_MAX) {
+        row.frame_count = find_frames(t, where->stack);
+    } else {
+        t->frames[0] = rest_frame(t, offcpu_rest(t->recording, where));
+        row.frame_count = 1;
+    }
+    put_weighed(t, &row);
 }
 
 /* ---- switches and wakings ---------------------------------------------------------------- */
@@ -413,6 +516,8 @@ static int put_stretch(const struct stretch *stretch, void *ctx)
     } else {
         where = recording_wait(r, stretch->thread, stretch->start_ns, stretch->end_ns);
         event.callstack_iid = where ? callstack(t, where->stack) : 0;
+        if (r->has_wait_stacks)
+            put_wait(t, stretch, where);
         word = text_utf8(where ? where->word : "");
         annotate(&event, &annotations[1], in_name, word);
         trace = text_utf8(where ? where->trace_id : "");
@@ -434,21 +539,22 @@ static int put_sample(sqlite3_stmt *row, void *ctx)
 {
     struct tracing *t = ctx;
     const struct recording *r = t->recording;
-    Perfetto__Protos__TracePacket packet = PERFETTO__PROTOS__TRACE_PACKET__INIT;
-    Perfetto__Protos__PerfSample sample = PERFETTO__PROTOS__PERF_SAMPLE__INIT;
-    size_t thread = recording_thread(r, sqlite3_column_int64(row, 2));
+    Perfetto__Protos__StackSample__ExecutionContext where =
+        PERFETTO__PROTOS__STACK_SAMPLE__EXECUTION_CONTEXT__INIT;
     size_t stack = recording_stack(r, sqlite3_column_int64(row, 3));
+    struct weighed of = {.thread = recording_thread(r, sqlite3_column_int64(row, 2)),
+                         .counter = t->event,
+                         .unit = t->counts_ns ? NANOSECONDS : COUNT,
+                         .time_ns = (uint64_t)sqlite3_column_int64(row, 0),
+                         .weight = (uint64_t)sqlite3_column_int64(row, 4),
+                         .where = &where};
 
-    if (thread == SIZE_MAX || stack == SIZE_MAX)
+    if (of.thread == SIZE_MAX || stack == SIZE_MAX)
         return 0;
-    sample.cpu = (uint32_t)sqlite3_column_int64(row, 1);
-    sample.pid = (uint32_t)r->threads[thread].pid;
-    sample.tid = (uint32_t)r->threads[thread].tid;
-    sample.callstack_iid = callstack(t, stack);
-    sample.cpu_mode = r->stacks[stack].kernel ? KERNEL_MODE : USER_MODE;
-    packet.timestamp = (uint64_t)sqlite3_column_int64(row, 0);
-    packet.perf_sample = &sample;
-    put(t, &packet);
+    where.cpu = (uint32_t)sqlite3_column_int64(row, 1);
+    where.mode = r->stacks[stack].kernel ? KERNEL_MODE : USER_MODE;
+    of.frame_count = find_frames(t, stack);
+    put_weighed(t, &of);
     return t->packer.failed ? -ENOMEM : 0;
 }
 
@@ -473,7 +579,7 @@ static int put_all(struct tracing *t, struct prcb_error *err)
         result = stretches_walk(r, put_stretch, t, err);
     if (!result)
         result = recording_query(
-            r, "SELECT time_ns, cpu, thread, stack FROM samples ORDER BY time_ns, rowid",
+            r, "SELECT time_ns, cpu, thread, stack, weight FROM samples ORDER BY time_ns, rowid",
             put_sample, t, err);
     return result;
 }
@@ -487,6 +593,7 @@ static void free_texts(char **texts, size_t count)
 
 int export_perfetto(const struct recording *r, FILE *out, struct prcb_error *err)
 {
+    char *event = recording_fact(r, "event");
     struct tracing t = {
         .recording = r,
         .out = out,
@@ -496,8 +603,10 @@ int export_perfetto(const struct recording *r, FILE *out, struct prcb_error *err
         .wakers = calloc(r->waker_count + 1, sizeof(char *)),
         .told = calloc(r->stack_count + 1, sizeof(uint8_t)),
         .frames = calloc(r->stack_count + 1, sizeof(uint64_t)),
+        .event = event ? text_utf8(event) : strdup("events"),
+        .counts_ns = recording_counts_ns(r),
     };
-    bool good = t.threads && t.functions && t.files && t.wakers && t.told && t.frames;
+    bool good = t.threads && t.functions && t.files && t.wakers && t.told && t.frames && t.event;
     int result = -ENOMEM;
 
     for (size_t i = 0; good && i < r->thread_count; i++)
@@ -518,6 +627,8 @@ int export_perfetto(const struct recording *r, FILE *out, struct prcb_error *err
     free_texts(t.wakers, r->waker_count);
     free(t.told);
     free(t.frames);
+    free(t.event);
+    free(event);
     free(t.packer.bytes);
     return result;
 }

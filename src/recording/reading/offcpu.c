@@ -52,7 +52,7 @@ static struct cell *find(const struct making *making, const struct offcpu_row *r
     return NULL;
 }
 
-static const char *rest_of(const struct recording *r, const struct recorded_wait *wait)
+const char *offcpu_rest(const struct recording *r, const struct recorded_wait *wait)
 {
     static const struct {
         const char *missing, *rest;
@@ -103,7 +103,7 @@ static int add_stretch(const struct stretch *stretch, void *ctx)
     row.stack = SIZE_MAX;
     rest = row;
     if (!wait || wait->stack == SIZE_MAX) {
-        row.rest = rest_of(making->recording, wait);
+        row.rest = offcpu_rest(making->recording, wait);
         return add(making, &row, ns, 0);
     }
     row.stack = wait->stack;

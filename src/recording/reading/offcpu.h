@@ -30,6 +30,8 @@ struct offcpu {
  */
 int offcpu_make(const struct recording *recording, struct offcpu *ret, struct prcb_error *err);
 void offcpu_free(struct offcpu *offcpu);
+/* Returns why a wait has no stack, "[too short]" ...; wait NULL: nothing tells of it. */
+const char *offcpu_rest(const struct recording *recording, const struct recorded_wait *wait);
 bool offcpu_is_idle(const struct offcpu_row *row); /* by design */
 
 #endif

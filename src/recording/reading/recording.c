@@ -117,6 +117,16 @@ uint64_t recording_life(const struct recording *r, size_t thread)
     return end > start ? end - start : 0;
 }
 
+void recording_id(const struct recording *recording, char ret[RECORDING_ID])
+{
+    char *boot = recording_fact(recording, "boot_id");
+    size_t length = boot ? strspn(boot, "0123456789abcdef") : 0;
+
+    snprintf(ret, RECORDING_ID, "%.*s-%" PRIx64, length ? (int)(length < 32 ? length : 32) : 1,
+             length ? boot : "0", recording->start_ns);
+    free(boot);
+}
+
 bool recording_counts_ns(const struct recording *recording)
 {
     char *event = recording_fact(recording, "event");

@@ -112,6 +112,11 @@ void recording_close(struct recording *recording);
 /* Returns a fact's text, for the caller to free; NULL: not told. */
 char *recording_fact(const struct recording *recording, const char *name);
 
+#define RECORDING_ID 64
+/* Writes the first part of the boot's id, and the beginning by that boot's clock: no other
+ * recording has both. It names files, so it is of digits, letters up to f and one '-' alone. */
+void recording_id(const struct recording *recording, char ret[RECORDING_ID]);
+
 /* Finds what is to be added to the recording's times for those of the wall clock; exact since there
  * is a fact wall_ns, else to the second. false: it is not known. */
 bool recording_wall(const struct recording *recording, int64_t *ret);

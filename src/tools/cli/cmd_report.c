@@ -22,6 +22,7 @@
 #include "format.h"
 
 #ifdef HAVE_RECORD
+#include "archive.h"
 #include "critical.h"
 #include "diff.h"
 #include "export.h"
@@ -212,10 +213,22 @@ static int check_sides(const struct run *run)
     return CLI_OK;
 }
 
+/* Traces of several recordings are an archive. */
+static int check_archive(const struct run *run)
+{
+    if (run->tables || run->ds_path || run->top != TOP_NONE || run->condition_count)
+        return cli_usage_error(run->command, "--perfetto of several recordings goes with -o only");
+    if (!run->output && isatty(STDOUT_FILENO))
+        return cli_usage_error(run->command, "an archive is not for a terminal: -o FILE");
+    return CLI_OK;
+}
+
 static int check_diff(struct run *run)
 {
     if (run->vs)
         return check_sides(run);
+    if (run->form.number == FORMAT_PERFETTO && run->word_counts[0] > 1 && !run->diff)
+        return check_archive(run);
     if (run->word_counts[0] > 2)
         return cli_usage_error(run->command,
                                "'%s': two recordings are enough; several a side go with --vs",
@@ -617,6 +630,46 @@ static int report_parquet(const struct run *run, const struct recording *recordi
                                                         : CLI_OK;
 }
 
+/* One recording at a time is open. */
+static int archive_one(const struct run *run, const char *path, struct archive *archive)
+{
+    struct prcb_error err = {0};
+    struct recording recording;
+    int status = open_recording(run, path, &recording);
+
+    if (status != CLI_OK)
+        return status;
+    if (archive_add(archive, &recording, &err))
+        status = cli_error(run->command, "%s: %s", path, err.text);
+    recording_close(&recording);
+    return status;
+}
+
+static int report_archive(const struct run *run)
+{
+    struct output output;
+    struct archive archive = {.out = NULL};
+    int status = CLI_OK;
+
+    for (size_t i = 0; i < run->word_counts[0] && status == CLI_OK; i++) {
+        if (is_same_file(run->words[0][i], run->output))
+            status = cli_error(
+                run->command, "%s is a recording itself: choose another file with -o", run->output);
+    }
+    if (status == CLI_OK)
+        status = cli_open_output(run->command, run->output, &output);
+    if (status != CLI_OK)
+        return status;
+    output_begin(&output);
+    archive.out = output.stream;
+    for (size_t i = 0; i < run->word_counts[0] && status == CLI_OK; i++)
+        status = archive_one(run, run->words[0][i], &archive);
+    if (status == CLI_OK && archive_end(&archive))
+        status = cli_error(run->command, "out of memory");
+    archive_free(&archive);
+    return cli_close_output(run->command, &output, status);
+}
+
 static int report(const struct run *run)
 {
     struct output output;
@@ -652,6 +705,11 @@ static int report(const struct run *run)
 }
 
 static int report_diff(const struct run *run)
+{
+    return report(run);
+}
+
+static int report_archive(const struct run *run)
 {
     return report(run);
 }
@@ -695,6 +753,8 @@ static int run_report(const struct cli_command *self, int argc, char **argv)
         return status;
     if (run.vs)
         return compare_sides(&run);
+    if (run.form.number == FORMAT_PERFETTO && run.word_counts[0] > 1 && !run.diff)
+        return report_archive(&run);
     return run.ds_path ? report_buffer(&run) : run.diff ? report_diff(&run) : report(&run);
 }
 
@@ -704,6 +764,7 @@ const struct cli_command cmd_report = {
     .synopsis = "[options] [FILE]\n"
                 "       prcb report --diff [--fail-if CONDITION]... [options] A.db B.db\n"
                 "       prcb report --diff [options] A1.db A2.db... --vs B1.db B2.db...\n"
+                "       prcb report --perfetto -o ALL.tar A.db B.db...\n"
                 "       prcb report --ds BUFFER --format N [-j | -x SEP] [-o FILE]",
     .summary = "what a recording says: functions, threads, waits; exports",
     .description =
@@ -719,6 +780,7 @@ const struct cli_command cmd_report = {
                 "  prcb report --folded | flamegraph.pl     a flame graph\n"
                 "  prcb report --folded --waits | flamegraph.pl  the same of waits, by cause\n"
                 "  prcb report --perfetto -o trace.pftrace  for ui.perfetto.dev\n"
+                "  prcb report --perfetto -o all.tar a.db b.db    several hosts on one timeline\n"
                 "  prcb report --pprof -o profile.pb.gz     for pprof\n"
                 "  prcb report --firefox -o profile.json    for profiler.firefox.com\n"
                 "  prcb report --parquet fleet              for SQL over many hosts\n"
