@@ -98,7 +98,8 @@ enum prcb_open_flag {
                                     with PRCB_OPEN_EDGES also of who woke them; some megabytes, and
                                     two sessions of a user. bpf tier: of who woke them in any case,
                                     which attaches programs to all wakeups and interrupts. Ignored on
-                                    the perf tier */
+                                    the perf tier. With PRCB_OPEN_SHARED: those that prcbd keeps of
+                                    all threads from its start on (flight in prcbd.conf), or none */
     PRCB_OPEN_OBJECTS = 1 << 10,   /* keep which file and, on the bpf tier, which of the kernel's
                                       locks waits are for (prcb_account.object, prcb_chosen). daemon
                                       tier: of one's own threads, whoever else's are profiled. Not on

@@ -517,5 +517,91 @@ class Others(unittest.TestCase):
         self.assertIn("/run/prcb-flight.socket", result.stderr)
 
 
+@unittest.skipIf(os.geteuid() or not PRCBD, "needs root and prcbd")
+class Prcbds(unittest.TestCase):
+    """prcbd keeps the switches of all threads; who may see them all writes them into files of their own."""
+
+    def setUp(self):
+        os.environ.pop("PRCB_FLIGHT_SOCKET", None)
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        os.chmod(self.folder, 0o777)
+        try:
+            # The group is of who asks, here as ever: NOBODY's, and not OTHER's.
+            self.daemon = wire.Daemon(PRCBD, "flight = 16M\ntails = yes\nprofile_all = group nogroup\n")
+        except RuntimeError as error:
+            self.skipTest(str(error))
+        self.addCleanup(self.daemon.stop)
+        self.env = {"env": os.environ | {"PRCB_SOCKET": self.daemon.socket, "XDG_RUNTIME_DIR": self.folder}}
+
+    def save(self, name, user=0, **options):
+        path = os.path.join(self.folder, name)
+        return prcb("flight", "save", "--last", "60", "-o", path, user=user, group=user, extra_groups=[], **self.env,
+                    **options), path
+
+    def sleeper(self):
+        """A program that slept, its switches by the kernel, and when that was."""
+        with subprocess.Popen([sys.executable, "-c", "import time, resource\n"
+                               "begin, since = resource.getrusage(1), time.monotonic_ns()\n"
+                               "for i in range(200): time.sleep(0.001)\n"
+                               "end, now = resource.getrusage(1), time.monotonic_ns()\n"
+                               "print(end.ru_nvcsw - begin.ru_nvcsw + end.ru_nivcsw - begin.ru_nivcsw, since, now)\n"],
+                              stdout=subprocess.PIPE, text=True) as child:
+            return child.pid, *map(int, child.communicate()[0].split())
+
+    def check(self, path, pid, count, begin, end):
+        with sqlite3.connect(path) as db:
+            got, slept = db.execute("SELECT count(*), sum(s.cause = 'sleep') FROM switches s JOIN threads t ON "
+                                    "t.id = s.old_thread WHERE t.tid = ? AND s.time_ns BETWEEN ? AND ?",
+                                    (pid, begin, end)).fetchone()
+        # Between the clock and the kernel's count on either side it may lose its processor.
+        self.assertTrue(abs(count - got) <= 4, (count, got, self.daemon.said()))
+        self.assertGreaterEqual(slept, 190)
+
+    def test_prcbds(self):
+        until(lambda: self.save("first")[0].returncode == 0)
+        first = self.sleeper()
+        result, path = self.save("alive", wire.NOBODY)
+        self.assertEqual((result.returncode, result.stdout.strip()), (0, path), result.stderr)
+        self.assertEqual(os.stat(path).st_uid, wire.NOBODY)
+        self.check(path, *first)
+        result, _ = self.save("no", wire.OTHER)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, "prcb flight does not run.*nor has prcbd any: .*flight and profile_all in prcbd.conf")
+        # What it keeps needs no prcbd: one that is killed, and its successor, have it.
+        self.daemon.kill()
+        between = self.sleeper()
+        self.daemon.start()
+        last = self.sleeper()
+        result, path = self.save("survived")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for of in (first, between, last):
+            self.check(path, *of)
+        facts = dict(sqlite3.connect(path).execute("SELECT * FROM facts"))
+        self.assertEqual((facts["scope"], facts["complete"], facts["saved_by"]), ("system", "1", "prcb flight save"))
+        # Nothing is claimed of the time before.
+        self.assertGreater(int(facts["end_ns"]) - int(facts["start_ns"]), last[3] - first[2])
+        self.assertLess(int(facts["end_ns"]) - int(facts["start_ns"]), 59e9)
+        report = prcb("report", path)
+        self.assertEqual(report.returncode, 0, report.stderr)
+        self.rules_on_what_prcbd_keeps()
+
+    def rules_on_what_prcbd_keeps(self):
+        keep = os.path.join(self.folder, "keep")
+        os.mkdir(keep)
+        # pylint: disable-next=consider-using-with
+        keeper = subprocess.Popen([PRCB, "flight", "-o", keep, "--socket", keep + "/socket", "--on", "sleep>150ms,comm=slow"],
+                                  stderr=subprocess.PIPE, text=True, **self.env)
+        self.addCleanup(keeper.stderr.close)
+        self.addCleanup(keeper.wait)
+        self.addCleanup(keeper.kill)
+        self.assertIn("as prcbd does", keeper.stderr.readline())
+        subprocess.run([sys.executable, "-c", "import ctypes, time\nctypes.CDLL(None).prctl(15, b'slow', 0, 0, 0)\n"
+                        "time.sleep(0.2)"], check=True)
+        until(lambda: any(name.endswith(".db") for name in os.listdir(keep)))
+        path, = (os.path.join(keep, name) for name in os.listdir(keep) if name.endswith(".db"))
+        self.assertRegex(prcb("report", path).stdout, r"^slow \(\d+\) waited for sleep|^slow \(\d+\) slept")
+
+
 if __name__ == "__main__":
     unittest.main()

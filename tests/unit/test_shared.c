@@ -109,6 +109,56 @@ bool sessions_same_token(const uint8_t *a, const uint8_t *b)
     return !memcmp(a, b, 16);
 }
 
+static bool scoped;
+static unsigned registered;
+
+struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client)
+{
+    static struct prcb_bpf_client_scope scope;
+
+    return &scope;
+}
+
+void kernel_scope_begin(struct kernel *k, struct prcb_bpf_client_scope *scope, uint32_t client,
+                        bool all, uint64_t cgroup, bool v2)
+{
+    scoped = all && !cgroup && client == 1;
+}
+
+void kernel_count_scopes(struct kernel *k)
+{
+}
+
+/* Those to come are followed before those that are there are looked for. */
+int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,
+                    struct kernel_undone *ret)
+{
+    assert_true(scoped && same_pid_ns && request->what == PRCB_REGISTER_ALL);
+    ret->count = 0;
+    registered++;
+    return 0;
+}
+
+int sessions_release(struct sessions *s, struct session *session, uint64_t key)
+{
+    fail();
+    return 0;
+}
+
+uint32_t kernel_client_extra(const struct prcb_bpf_client *client, uint32_t *ret_switches)
+{
+    return *ret_switches = client->switches ? client->switch_elements : 0;
+}
+
+uint32_t peer_own_ns(const char *which)
+{
+    return 4026531836;
+}
+
+void log_line(enum log_level level, const char *format, ...)
+{
+}
+
 static const struct peer entitled = {.all = true, .same_pid_ns = true};
 
 static uint32_t join(void)
@@ -286,6 +336,35 @@ static void a_restart_is_survived_if_someone_comes_back(void **state)
     }
 }
 
+/* The session that keeps switches: nobody shares it, at first and at last. */
+static void switches_are_kept_for_whoever_comes(void **state)
+{
+    uint32_t member;
+
+    config.flight = 4096;
+    assert_true(shared_lacks_switches(&sessions) && shared_wants_edges(&sessions));
+    shared_keep_switches(&sessions, false);
+    assert_ptr_equal(sessions.shared.session, &sessions.all[1]);
+    assert_int_equal(registered, 1);
+    assert_false(shared_lacks_switches(&sessions));
+    records[1].switches = 4; /* as many as the configuration says */
+    member = join();
+    shared_leave(&sessions, member);
+    for (int i = 0; i < 3; i++) {
+        test_ms += LONELY_MS + 1;
+        shared_look(&sessions);
+    }
+    assert_int_equal(closed, 0);
+    /* One of another size is for those only who share it. */
+    config.flight = 8192;
+    test_ms += LONELY_MS + 1;
+    shared_look(&sessions);
+    assert_int_equal(closed, 1);
+    assert_true(shared_lacks_switches(&sessions));
+    config.flight = 0;
+    assert_false(shared_lacks_switches(&sessions));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -295,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup(members_are_believed_of_ended_threads_only, begin_each),
         cmocka_unit_test_setup(who_may_not_share_is_told, begin_each),
         cmocka_unit_test_setup(a_restart_is_survived_if_someone_comes_back, begin_each),
+        cmocka_unit_test_setup(switches_are_kept_for_whoever_comes, begin_each),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -400,9 +400,10 @@ static const char *no_switches(const struct prcb *p)
 {
     if (p->tier->number == PRCB_TIER_PERF)
         return "the perf tier has none";
-    return p->flags & PRCB_OPEN_SWITCHES
-               ? "prcbd is too old for it, or the session is one that is shared"
-               : "it was not opened with PRCB_OPEN_SWITCHES";
+    if (p->flags & PRCB_OPEN_SHARED)
+        return "prcbd has none, or not for this user (flight and profile_all in prcbd.conf)";
+    return p->flags & PRCB_OPEN_SWITCHES ? "prcbd is too old for it"
+                                         : "it was not opened with PRCB_OPEN_SWITCHES";
 }
 
 int prcb_session_switches_rewind(struct prcb *p, struct prcb_error *err)

@@ -322,6 +322,8 @@ static int bpf_open(struct prcb *p, struct prcb_error *err)
     if (!p->bpf)
         return prcb_fail(err, -ENOMEM, "out of memory");
     p->bpf->iter_by_task = true;
+    if (p->flags & PRCB_OPEN_SHARED) /* prcbd's are meant, if any */
+        p->flags &= ~(uint32_t)PRCB_OPEN_SWITCHES;
     if (p->flags & (PRCB_OPEN_INTERRUPTED | PRCB_OPEN_EDGES | PRCB_OPEN_SWITCHES))
         open_processors(p);
     result = load(p, err);

@@ -244,16 +244,20 @@ static const struct prcb_head_block *map_head(int fd, struct prcb_head_block *re
 static int map_accounts(struct prcb *p, int fd, uint32_t accounts,
                         const struct prcb_head_block *head, struct prcb_error *err)
 {
-    uint32_t tails = head->features & PRCB_FEATURE_TAILS ? head->tail_processors : 0;
-    uint32_t rings = head->features & PRCB_FEATURE_SWITCHES ? head->switch_processors : 0;
-    size_t first = (size_t)accounts + 1 + (size_t)tails * PRCB_CAUSE_MAX; /* element of the rings */
-    size_t elements = first + rings * ((size_t)head->switch_elements + 1);
+    /* A session that is shared has what others asked for. */
+    uint32_t behind = head->features & PRCB_FEATURE_TAILS ? head->tail_processors : 0;
+    uint32_t tails = p->flags & PRCB_OPEN_TAILS ? behind : 0;
+    uint32_t rings = p->flags & PRCB_OPEN_SWITCHES && head->features & PRCB_FEATURE_SWITCHES
+                         ? head->switch_processors
+                         : 0;
+    size_t first = (size_t)accounts + 1 + (size_t)behind * PRCB_CAUSE_MAX; /* of the rings */
+    size_t elements = rings   ? first + rings * ((size_t)head->switch_elements + 1)
+                      : tails ? first
+                              : (size_t)accounts + 1;
     struct window *window = &p->mapped.accounts_window;
     int result = -EINVAL;
 
-    if (!tails && !rings)
-        elements = (size_t)accounts + 1;
-    if ((!tails && !rings) || (tails <= PROCESSORS_MOST && rings <= PROCESSORS_MOST &&
+    if ((!tails && !rings) || (behind <= PROCESSORS_MOST && rings <= PROCESSORS_MOST &&
                                head->account_stride == sizeof(struct prcb_account_block)))
         result =
             window_open(fd, elements * sizeof(struct prcb_account_block), tails || rings, window);
@@ -284,15 +288,14 @@ static int map_session(struct prcb *p, const struct wire_open_answer *answer,
     if (!first)
         return err->code;
     munmap((void *)first, (size_t)sysconf(_SC_PAGESIZE));
-    /* A session that is shared has what others asked for. */
+    if (map_accounts(p, arrival->fds[0], answer->accounts, &head, err))
+        return err->code;
     if (!(p->flags & PRCB_OPEN_TAILS))
         head.features &= ~PRCB_FEATURE_TAILS;
     if (!(p->flags & PRCB_OPEN_SWITCHES))
         head.features &= ~PRCB_FEATURE_SWITCHES;
     if (!(p->flags & PRCB_OPEN_EDGES))
         head.features &= ~PRCB_FEATURE_EDGES;
-    if (map_accounts(p, arrival->fds[0], answer->accounts, &head, err))
-        return err->code;
     if (head.account_count >= p->mapped.accounts_window.bytes / head.account_stride)
         return prcb_fail(err, -EPROTONOSUPPORT,
                          "the memory that prcbd passed is shorter than it says");
@@ -351,6 +354,9 @@ static int open_either(struct prcb *p, struct wire_open_answer *ret, struct clie
     if (s->shared && !client_refused(result))
         return result;
     s->shared = false;
+    /* Those that prcbd keeps for all are meant: one's own are not worth their memory. */
+    if (p->flags & PRCB_OPEN_SHARED)
+        p->flags &= ~(uint32_t)PRCB_OPEN_SWITCHES;
     return open_session(p, p->max_asked, ret, arrival, err);
 }
 

@@ -26,6 +26,7 @@ struct making {
     struct moment moment;
     struct account *accounts; /* of the threads that live */
     size_t account_count;
+    uint64_t longest_ns; /* that one of them has been there */
     struct prcb_switch *records;
     size_t record_count, record_room;
     struct caused caused;
@@ -52,6 +53,8 @@ static int take_account(const struct prcb_account *a, void *ctx)
     struct account account = {
         .pid = a->pid, .tid = a->tid, .key = a->key, .switches = a->switches, .state = runs};
 
+    if (a->wall_ns > m->longest_ns)
+        m->longest_ns = a->wall_ns;
     if (a->flags & (PRCB_ACCOUNT_EXITED | PRCB_ACCOUNT_ORPHAN) || !a->tid)
         return 0;
     if (!(a->flags & PRCB_ACCOUNT_RUNNING))
@@ -144,6 +147,7 @@ static int take_all(struct making *m, struct prcb *session, struct prcb_error *e
 {
     struct prcb_switch_room room = {.size = sizeof(room)};
     int result = take_stacks(m, err);
+    uint64_t began;
 
     if (result)
         return result;
@@ -155,10 +159,11 @@ static int take_all(struct making *m, struct prcb *session, struct prcb_error *e
     if (result && result != -EAGAIN)
         return result;
     m->moment.to_ns = now_ns();
+    began = m->options->began_ns ? m->options->began_ns : m->moment.to_ns - m->longest_ns;
     m->moment.from_ns =
         m->moment.to_ns - (m->options->last_ns < m->moment.to_ns ? m->options->last_ns : 0);
-    if (m->moment.from_ns < m->options->began_ns)
-        m->moment.from_ns = m->options->began_ns;
+    if (m->moment.from_ns < began)
+        m->moment.from_ns = began;
     result = prcb_session_switches_rewind(session, err);
     if (result)
         return result;

@@ -31,7 +31,8 @@ struct kept;
 struct moment_options {
     const char *path;  /* of the file, which is there once it is whole, in place of any other */
     uint64_t last_ns;  /* how far back */
-    uint64_t began_ns; /* CLOCK_MONOTONIC: but not before this, when the session began */
+    uint64_t began_ns; /* CLOCK_MONOTONIC: but not before this, when the session began; 0: as far
+                          back as its oldest thread's account */
     bool all;          /* the session's threads are all there are */
     struct kept *kept; /* stacks of waits; NULL: there are none */
     struct moment_reason reason;

@@ -93,8 +93,7 @@ static int may_pass_maps(const struct request *r, struct prcb_error *err)
     return r->server->config->allow_unprivileged_bpf ? 0 : privilege_check_bpf(err);
 }
 
-/* The processors' programs are attached, or cannot be; the first who asks has it done. */
-static bool processors_run(struct server *s)
+bool server_processors_run(struct server *s)
 {
     if (s->load == LOAD_NONE)
         s->load = LOAD_ASKED;
@@ -121,10 +120,11 @@ static int has_shared_edges(const struct request *r, bool *ret)
     const struct server *s = r->server;
     const struct session *session = s->sessions->shared.session;
 
-    if (!session && s->config->by_whom && !processors_run(r->server))
+    bool wanted = shared_wants_edges(s->sessions);
+
+    if (!session && wanted && !server_processors_run(r->server))
         return -EAGAIN;
-    *ret =
-        session ? s->sessions->shared.fds.edges >= 0 : s->config->by_whom && s->load != LOAD_FAILED;
+    *ret = session ? s->sessions->shared.fds.edges >= 0 : wanted && s->load != LOAD_FAILED;
     return 0;
 }
 
@@ -216,7 +216,7 @@ static int do_open(const struct request *r, struct prcb_error *err)
     }
     if (open.flags & WIRE_OPEN_EDGES) {
         /* The processors' blocks tell what runs at a wakeup. */
-        if (!processors_run(r->server))
+        if (!server_processors_run(r->server))
             return later(r);
         if (r->server->load == LOAD_FAILED)
             open.flags &= ~WIRE_OPEN_EDGES;
@@ -339,15 +339,9 @@ static int do_scope(const struct request *r, struct prcb_error *err)
      * first. */
     if (!add)
         __atomic_store_n(&scope->client, 0, __ATOMIC_RELEASE);
-    if (!add && (ask.all || ask.cgroup)) {
-        scope->epoch = r->server->kernel->records[r->conn->session->number].epoch;
-        scope->all = ask.all != 0;
-        scope->cgroups = (struct prcb_bpf_cgroups){0};
-        if (ask.cgroup)
-            prcb_bpf_cgroups_add(&scope->cgroups, ask.cgroup, ask.cgroup_v2 != 0, &bit);
-        kernel_note_turns(r->server->kernel, r->conn->session->number);
-        __atomic_store_n(&scope->client, r->conn->session->number, __ATOMIC_RELEASE);
-    }
+    if (!add && (ask.all || ask.cgroup))
+        kernel_scope_begin(r->server->kernel, scope, r->conn->session->number, ask.all != 0,
+                           ask.cgroup, ask.cgroup_v2 != 0);
     if (ask.all || ask.cgroup)
         reply.count = scope->moved;
     kernel_count_scopes(r->server->kernel);
@@ -429,7 +423,7 @@ static int do_processors(const struct request *r, struct prcb_error *err)
     result = may_pass_maps(r, err);
     if (result)
         return result;
-    if (!processors_run(s))
+    if (!server_processors_run(s))
         return later(r);
     if (s->load == LOAD_FAILED) {
         *err = s->load_error;

@@ -40,6 +40,11 @@ const struct prcbd_setting prcbd_settings[] = {
      "Whether the session that clients of all threads share keeps by whom threads were woken, and "
      "who\n"
      "had the processor: yes or no. 2.3 KiB for each account, and a program at each wake."},
+    {"flight", PRCBD_TYPE_BYTES, AT(flight), 0, UINT64_C(1) << 36, "0", false,
+     "Memory for the last switches of all threads, which who may profile them all can write into "
+     "a\n"
+     "file (prcb flight save): bytes, or with K, M or G; 0: none are kept. It is part of\n"
+     "max_memory_total. That session is there from the start then, and keeps by whom."},
     {"profile_all", PRCBD_TYPE_ACCESS, AT(profile_all), 0, 0, "none", true,
      "Who may profile threads of other users: none, all, or group NAME."},
     {"processors", PRCBD_TYPE_ACCESS, AT(processors), 0, 0, "all", true,

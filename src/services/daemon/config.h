@@ -53,6 +53,7 @@ struct prcbd_config {
     uint64_t interrupted;
     uint64_t tails;
     uint64_t by_whom;
+    uint64_t flight; /* bytes */
     uint64_t allow_unprivileged_bpf;
 };
 

@@ -1032,11 +1032,12 @@ static int make_frozen(const char *name, uint32_t bytes, uint32_t count, const v
 #define RING_MOST      2048u
 #define RING_LEAST     32u
 
-static uint32_t ring_elements(uint32_t processors)
+static uint32_t ring_elements(const struct prcb_bpf_client *client)
 {
-    uint32_t ret = RING_MOST;
+    uint32_t all = client->switch_elements ? client->switch_elements : RINGS_ELEMENTS;
+    uint32_t ret = client->switch_elements ? 1u << 20 : RING_MOST;
 
-    while (ret > RING_LEAST && ret * processors > RINGS_ELEMENTS)
+    while (ret > RING_LEAST && (uint64_t)ret * client->processors > all)
         ret /= 2;
     return ret;
 }
@@ -1045,7 +1046,7 @@ uint32_t kernel_client_extra(const struct prcb_bpf_client *client, uint32_t *ret
 {
     uint32_t processors = client->processors;
 
-    *ret_switches = client->switches ? processors * (ring_elements(processors) + 1) : 0;
+    *ret_switches = client->switches ? processors * (ring_elements(client) + 1) : 0;
     return (client->tails ? processors * PRCB_CAUSE_MAX : 0) + *ret_switches;
 }
 
@@ -1076,7 +1077,7 @@ int kernel_client_make(struct kernel *k, uint32_t number, const struct prcb_bpf_
     first.block.head.tail_processors = client->tails ? client->processors : 0;
     first.block.head.features |= client->tails ? PRCB_FEATURE_TAILS : 0;
     first.block.head.switch_processors = client->switches ? client->processors : 0;
-    first.block.head.switch_elements = client->switches ? ring_elements(client->processors) : 0;
+    first.block.head.switch_elements = client->switches ? ring_elements(client) : 0;
     first.block.head.features |= client->switches ? PRCB_FEATURE_SWITCHES : 0;
     record->extra = kernel_client_extra(client, &record->switches);
     after = record->accounts + 1;
@@ -1327,6 +1328,21 @@ struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client)
             free = scope;
     }
     return free;
+}
+
+void kernel_scope_begin(struct kernel *k, struct prcb_bpf_client_scope *scope, uint32_t client,
+                        bool all, uint64_t cgroup, bool v2)
+{
+    __u32 bit;
+
+    scope->epoch = k->records[client].epoch;
+    scope->all = all;
+    scope->cgroups = (struct prcb_bpf_cgroups){0};
+    if (cgroup)
+        prcb_bpf_cgroups_add(&scope->cgroups, cgroup, v2, &bit);
+    kernel_note_turns(k, client);
+    /* Programs do not see a half filled scope. */
+    __atomic_store_n(&scope->client, client, __ATOMIC_RELEASE);
 }
 
 uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t uid, uint32_t *ret)

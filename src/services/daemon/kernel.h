@@ -107,7 +107,8 @@ struct kernel_client_fds {
 
 /* Returns the elements of a client's map after the accounts: `switches` of them are rings of
  * switch records. client->tails and client->switches say whether it has them; client->processors
- * for how many processors. */
+ * for how many processors; client->switch_elements how many all together may have, 0: the usual.
+ */
 uint32_t kernel_client_extra(const struct prcb_bpf_client *client, uint32_t *ret_switches);
 
 /* Makes a client's map, of the size in its record, and a map of edges if the record asks for
@@ -168,6 +169,9 @@ int kernel_free_exited(struct kernel *k, uint32_t client, uint32_t accounts, uin
 /* Returns a client's scope; NULL: it has none and none is free. After a change the scopes are to
  * be counted, for the programs look at them only if there are any. */
 struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client);
+/* Gives a scope to a client: all threads, or (not 0) those of a cgroup. */
+void kernel_scope_begin(struct kernel *k, struct prcb_bpf_client_scope *scope, uint32_t client,
+                        bool all, uint64_t cgroup, bool v2);
 /* Returns how many other clients of this user have a scope; *ret counts those of all users. */
 uint32_t kernel_scopes_used(const struct kernel *k, uint32_t client, uint32_t uid, uint32_t *ret);
 void kernel_count_scopes(struct kernel *k);

@@ -84,7 +84,7 @@ static bool allowed(int socket, const struct peer *peer, const struct prcbd_acce
     }
 }
 
-static uint32_t own_ns(const char *which)
+uint32_t peer_own_ns(const char *which)
 {
     char path[64] = "/proc/self/ns/";
     struct stat st;
@@ -99,7 +99,7 @@ void peer_apply(int socket, const struct prcbd_config *config, const struct peer
     /* "root" is a peer that could load the programs itself. Root as such does not count: in a
      * container it may have no more rights than anybody. */
     const uint64_t both = UINT64_C(1) << CAP_BPF | UINT64_C(1) << CAP_PERFMON;
-    bool own = peer->user_ns == own_ns("user");
+    bool own = peer->user_ns == peer_own_ns("user");
     bool root = own && (peer->caps & UINT64_C(1) << CAP_SYS_ADMIN || (peer->caps & both) == both);
 
     peer->root = root;
@@ -179,6 +179,6 @@ int peer_ask(struct kernel *k, int socket, struct peer *ret, struct prcb_error *
     ret->caps = seen.caps;
     ret->pid_ns = seen.pid_ns;
     ret->user_ns = seen.user_ns;
-    ret->same_pid_ns = seen.pid_ns == own_ns("pid");
+    ret->same_pid_ns = seen.pid_ns == peer_own_ns("pid");
     return 0;
 }

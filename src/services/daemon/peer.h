@@ -41,6 +41,9 @@ int peer_ask(struct kernel *k, int socket, struct peer *ret, struct prcb_error *
 void peer_apply(int socket, const struct prcbd_config *config, const struct peer_groups *groups,
                 struct peer *peer);
 
+/* The daemon's own namespace, "user" or "pid"; 0: not known. */
+uint32_t peer_own_ns(const char *which);
+
 /* Returns whether /proc shows the peer processes of others, in its pid namespace: this is the
  * daemon's, and its /proc hides none (hidepid), or not from the peer's group. A user who may
  * profile every thread needs no /proc. */

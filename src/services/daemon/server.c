@@ -509,6 +509,13 @@ static bool take_turns(struct server *s, bool *ret_soon)
     return more || left;
 }
 
+/* The switches that are kept for whoever asks for them (flight in prcbd.conf). */
+static void keep_switches(struct server *s)
+{
+    if (shared_lacks_switches(s->sessions) && server_processors_run(s))
+        shared_keep_switches(s->sessions, s->load != LOAD_FAILED);
+}
+
 static int time_to_wait(const struct server *s, bool more, bool soon)
 {
     bool idle = !s->conns && !s->sessions->waiting && !s->listen_again &&
@@ -518,7 +525,7 @@ static int time_to_wait(const struct server *s, bool more, bool soon)
         return 0;
     if (soon)
         return DEFERRED_MS;
-    if (sessions_unsettled(s->sessions))
+    if (sessions_unsettled(s->sessions) || shared_lacks_switches(s->sessions))
         return SETTLE_MS;
     return s->listen_again ? LISTEN_MS : idle ? -1 : LOOK_MS;
 }
@@ -556,6 +563,7 @@ int server_run(struct server *s, struct prcb_error *err)
             return prcb_fail(err, -errno, "epoll_wait: %s", strerror(errno));
         if (take_events(s, events, count))
             return 0;
+        keep_switches(s);
         more = take_turns(s, &soon);
         if (s->listen_again && now >= s->listen_again)
             listen_again(s);

@@ -54,4 +54,7 @@ void server_stop(struct server *s);
  * called. */
 bool answer_request(struct server *s, struct conn *conn, const struct wire_message *request);
 
+/* The processors' programs are attached, or cannot be; the first who asks has it done. */
+bool server_processors_run(struct server *s);
+
 #endif

@@ -51,6 +51,8 @@ struct shared {
     uint64_t lonely_since;                   /* ms: without members */
     uint64_t unsure_until;                   /* ms: members of an earlier daemon may come back */
     struct shared_slot *slots;               /* an element an account */
+    bool all;                                /* all threads were asked for, for their switches */
+    bool none;                               /* switches cannot be kept */
 };
 /* The shared session counts for no user. */
 #define SHARED_UID ((uid_t)-1)

@@ -98,22 +98,28 @@ static int add_member(struct sessions *s, uint32_t *ret, struct prcb_error *err)
     return 0;
 }
 
-static int make(struct sessions *s, const struct peer *peer, bool edges, uint64_t waited_ms,
-                struct prcb_error *err)
+static struct prcb_bpf_client client_for_all(const struct sessions *s, bool edges)
+{
+    return (struct prcb_bpf_client){
+        .caps = ~0ull,
+        .pid_ns = peer_own_ns("pid"),
+        .user_ns = peer_own_ns("user"),
+        .all = 1,
+        .processors = (__u16)present_processors(s->kernel->possible),
+        .tails = s->config->tails != 0,
+        .switches = s->config->flight != 0,
+        .switch_elements = (__u32)(s->config->flight / sizeof(struct prcb_account_block)),
+        /* Who may profile all may know all. */
+        .names = 1,
+        .edges = edges,
+        .meanwhile = edges};
+}
+
+static int make(struct sessions *s, bool edges, uint64_t waited_ms, struct prcb_error *err)
 {
     /* The session belongs to nobody: to no process, and to no user whose limits it counts for. */
-    const struct peer nobody = {.payer = SHARED_UID, .root = true};
-    const struct prcb_bpf_client client = {.caps = ~0ull,
-                                           .pid_ns = peer->pid_ns,
-                                           .user_ns = peer->user_ns,
-                                           .all = 1,
-                                           .processors =
-                                               (__u16)present_processors(s->kernel->possible),
-                                           .tails = s->config->tails != 0,
-                                           /* Who may profile all may know all. */
-                                           .names = 1,
-                                           .edges = edges,
-                                           .meanwhile = edges};
+    const struct peer nobody = {.payer = SHARED_UID, .root = true, .same_pid_ns = true};
+    const struct prcb_bpf_client client = client_for_all(s, edges);
     struct kernel_client_fds fds;
     struct session *session;
     int result;
@@ -129,6 +135,80 @@ static int make(struct sessions *s, const struct peer *peer, bool edges, uint64_
     return 0;
 }
 
+/* ---- the last switches ---- */
+
+/* Whether the session keeps as many as it is to. */
+static bool keeps_switches(const struct sessions *s)
+{
+    const struct prcb_bpf_client client = client_for_all(s, false);
+    const struct session *session = s->shared.session;
+    uint32_t elements;
+
+    kernel_client_extra(&client, &elements);
+    return elements && session && s->kernel->records[session->number].switches == elements;
+}
+
+static void end_unless_needed(struct sessions *s)
+{
+    if (!s->shared.members && !keeps_switches(s))
+        end(s);
+}
+
+bool shared_wants_edges(const struct sessions *s)
+{
+    return s->config->by_whom || s->config->flight;
+}
+
+bool shared_lacks_switches(const struct sessions *s)
+{
+    return s->config->flight && !s->shared.all && !s->shared.none;
+}
+
+/* All threads that there are, and those to come. */
+static void take_all_threads(struct sessions *s)
+{
+    const struct session *session = s->shared.session;
+    struct prcb_bpf_client_scope *scope = kernel_scope(s->kernel, session->number);
+    struct prcb_bpf_request ask = {.what = PRCB_REGISTER_ALL,
+                                   .pass = PRCB_PASS_THREADS | PRCB_PASS_CHILDREN,
+                                   .client = session->number};
+    struct kernel_undone undone;
+    int result = -EBUSY;
+
+    if (scope) {
+        kernel_scope_begin(s->kernel, scope, session->number, true, 0, false);
+        kernel_count_scopes(s->kernel);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* (a) of "which threads" in threads.bpf.h */
+        result = kernel_register(s->kernel, &ask, true, &undone);
+        for (unsigned i = 0; i < undone.count; i++)
+            sessions_release(s, s->shared.session, undone.keys[i]);
+    }
+    if (result || ask.full)
+        log_line(LOG_LINE_WARNING, "flight: not all threads' switches are kept: %s",
+                 result ? strerror(-result) : "there are more than accounts_per_client_max");
+}
+
+void shared_keep_switches(struct sessions *s, bool edges)
+{
+    struct shared *shared = &s->shared;
+    struct prcb_error err;
+    int result = shared->session ? 0 : make(s, edges, now_ms() - s->done_at, &err);
+
+    if (result && result != -EAGAIN) {
+        log_line(LOG_LINE_ERROR, "flight: no switches are kept: %s", err.text);
+        shared->none = true;
+    }
+    if (result || !sessions_settled(shared->session))
+        return;
+    if (!keeps_switches(s))
+        log_line(LOG_LINE_WARNING, "flight: the session of an earlier prcbd has other memory for "
+                                   "switches; this size is for the next, when nobody shares it");
+    take_all_threads(s);
+    shared->all = true;
+}
+
+/* ---- members ---- */
+
 int shared_join(struct sessions *s, const struct peer *peer, bool edges, uint64_t waited_ms,
                 struct kernel_client_fds *ret_fds, uint8_t token[16], uint32_t *ret_member,
                 struct prcb_error *err)
@@ -137,7 +217,7 @@ int shared_join(struct sessions *s, const struct peer *peer, bool edges, uint64_
     int result = may_join(peer, err);
 
     if (!result && !s->shared.session)
-        result = make(s, peer, edges, waited_ms, err);
+        result = make(s, edges, waited_ms, err);
     if (result)
         return result;
     fds = sessions_duplicate(&s->shared.fds);
@@ -146,8 +226,7 @@ int shared_join(struct sessions *s, const struct peer *peer, bool edges, uint64_
                  : add_member(s, ret_member, err);
     if (result) {
         sessions_close_maps(&fds);
-        if (!s->shared.members)
-            end(s);
+        end_unless_needed(s);
         return result;
     }
     memcpy(token, s->kernel->records[s->shared.session->number].token, 16);
@@ -172,8 +251,7 @@ int shared_rejoin(struct sessions *s, const struct peer *peer, const uint8_t tok
 void shared_leave(struct sessions *s, uint32_t member)
 {
     s->shared.members &= ~(1ull << member);
-    if (!s->shared.members)
-        end(s);
+    end_unless_needed(s);
 }
 
 void shared_take_over(struct sessions *s)
@@ -263,7 +341,7 @@ void shared_look(struct sessions *s)
 
     if (!shared->session || !sessions_settled(shared->session))
         return;
-    if (shared->members)
+    if (shared->members || keeps_switches(s))
         shared->lonely_since = now;
     if (now - shared->lonely_since > LONELY_MS) {
         end(s);

@@ -20,7 +20,7 @@ int shared_join(struct sessions *s, const struct peer *peer, bool edges, uint64_
 /* Joins again, after a restart of the daemon. -ESTALE */
 int shared_rejoin(struct sessions *s, const struct peer *peer, const uint8_t token[16],
                   uint32_t *ret_member, struct prcb_error *err);
-/* Leaves the session, which ends with its last member. */
+/* Leaves the session, which ends with its last member, unless it keeps switches. */
 void shared_leave(struct sessions *s, uint32_t member);
 /* Takes note that a member releases an account; it is believed if the thread has ended. */
 void shared_release(struct sessions *s, uint32_t member, uint64_t key);
@@ -29,6 +29,12 @@ void shared_look(struct sessions *s);
 /* Takes over the session that an earlier daemon left, after sessions_start: until then nobody
  * has it. */
 void shared_take_over(struct sessions *s);
+/* Returns whether it is to keep by whom, if the processors' programs run. */
+bool shared_wants_edges(const struct sessions *s);
+/* Returns whether switches are to be kept and are not yet: then call shared_keep_switches, which
+ * makes the session if need be and has all threads in it. */
+bool shared_lacks_switches(const struct sessions *s);
+void shared_keep_switches(struct sessions *s, bool edges);
 /* The shared session is no more, whatever ended it: called when its session is forgotten. */
 void shared_forget(struct sessions *s);
 

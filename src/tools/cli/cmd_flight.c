@@ -70,7 +70,8 @@ struct flight {
     struct stat_wait wait;
     int listening, signals;
     bool all;       /* threads there are; else those named, or this user's */
-    uint64_t began; /* before that nothing was kept */
+    bool prcbds;    /* the session is that which prcbd has of all threads */
+    uint64_t began; /* before that nothing was kept; 0: that is not known */
     uint64_t last_released;
     /* The last file that a rule, a signal, this user or root asked for, and [1] the last that
      * another user did: strangers do not take the time between files from the others. */
@@ -171,7 +172,9 @@ static int reach(const struct flight *f, int fd, struct sockaddr_un *ret)
     return count ? -errno : -ENAMETOOLONG;
 }
 
-static int ask(const struct flight *f)
+static int save_prcbds(struct flight *f, const char *path, const char *asked, int result);
+
+static int ask(struct flight *f)
 {
     struct sockaddr_un to = {0}, own = {.sun_family = AF_UNIX};
     char message[MESSAGE_MAX], path[MESSAGE_MAX - 256];
@@ -190,9 +193,11 @@ static int ask(const struct flight *f)
         return cli_error(f->command, "socket: %s", strerror(errno));
     snprintf(message, sizeof(message), "%" PRIu64 "\n%s\n%s", f->last_ns, path,
              f->reason ? f->reason : "prcb flight save");
-    if (result || send(fd, message, strlen(message), 0) < 0)
-        return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user",
-                         to.sun_path, strerror(result ? -result : errno));
+    if (result || send(fd, message, strlen(message), 0) < 0) {
+        result = result ? result : -errno;
+        close(fd);
+        return save_prcbds(f, path, to.sun_path, result);
+    }
     for (int i = 0; poll(&wait, 1, 1000) != 1; i++) {
         if (i == ANSWER_S)
             return cli_error(f->command, "prcb flight did not answer for %d s", ANSWER_S);
@@ -452,6 +457,38 @@ static void close_stacks(struct flight *f)
 
 #endif
 
+static int skip_switch(const struct prcb_switch *s, void *ctx)
+{
+    return 0;
+}
+
+/* The switches that prcbd keeps of all threads, from before this, too. */
+static int open_prcbds(struct flight *f, struct prcb_error *err)
+{
+    const struct prcb_options how = {.size = sizeof(how),
+                                     .tier = PRCB_TIER_DAEMON,
+                                     .flags = PRCB_OPEN_SHARED | PRCB_OPEN_SWITCHES};
+    int result = prcb_open(&how, &f->session, err);
+
+    if (result)
+        return result;
+    /* No rule is for what was before. */
+    result = prcb_session_switches(f->session, skip_switch, NULL, NULL, err);
+    if (result) {
+        prcb_close(f->session);
+        f->session = NULL;
+    }
+    f->all = f->prcbds = !result;
+    return result;
+}
+
+/* Whether prcbd's own are as good as what is asked for. */
+static bool may_be_prcbds(const struct flight *f)
+{
+    return !f->stacks && !f->megabytes && !f->targets.max_threads &&
+           f->targets.tier != PRCB_TIER_BPF && !stat_options_have_targets(&f->targets);
+}
+
 /* Programs of its own have as much room as is asked for; prcbd gives some megabytes. */
 static int open_session(struct flight *f, struct prcb_error *err)
 {
@@ -460,11 +497,13 @@ static int open_session(struct flight *f, struct prcb_error *err)
         .tier = f->targets.tier ? f->targets.tier : PRCB_TIER_BPF,
         .flags = PRCB_OPEN_SWITCHES | (f->stacks ? PRCB_OPEN_REGISTERS : 0u),
         .max_threads = (uint32_t)f->targets.max_threads,
-        .switch_bytes = (size_t)f->megabytes << 20,
+        .switch_bytes = (size_t)(f->megabytes ? f->megabytes : DEFAULT_MB) << 20,
     };
     bool own = false;
     int result = 0;
 
+    if (may_be_prcbds(f) && !open_prcbds(f, err))
+        return 0;
     if (how.tier != PRCB_TIER_DAEMON)
         result = stat_targets_open(&how, &f->targets, &f->session, err);
     if (how.tier == PRCB_TIER_DAEMON || (result && !f->targets.tier)) {
@@ -604,7 +643,9 @@ static int run_keeper(struct flight *f)
         status = cli_error(f->command, "%s", err.text);
     } else {
         cli_warn(f->command, "keeping the last switches%s; `prcb flight save` writes them to %s",
-                 f->all || stat_options_have_targets(&f->targets) ? "" : " of your own processes",
+                 f->prcbds                                          ? ", as prcbd does"
+                 : f->all || stat_options_have_targets(&f->targets) ? ""
+                                                                    : " of your own processes",
                  f->folder);
         keep(f);
     }
@@ -627,13 +668,46 @@ static int run_keeper(struct flight *f)
 
 #endif
 
+/* Where no recorder runs: what prcbd keeps, into a file of this user's. */
+static int save_prcbds(struct flight *f, const char *path, const char *asked, int result)
+{
+    struct prcb_error err = {0};
+
+#ifdef HAVE_RECORD
+    struct moment_options how = {.path = f->last_path,
+                                 .last_ns = f->last_ns ? f->last_ns : DEFAULT_LAST,
+                                 .all = true,
+                                 .reason = {.time_ns = now_ns()}};
+    struct moment moment;
+
+    snprintf(how.reason.text, sizeof(how.reason.text), "%s",
+             f->reason ? f->reason : "prcb flight save");
+    if (*path)
+        snprintf(f->last_path, sizeof(f->last_path), "%s", path);
+    else
+        flight_file_name(".", false, f->last_path, sizeof(f->last_path));
+    if (!f->socket && !open_prcbds(f, &err)) {
+        result = moment_write(f->session, &how, &moment, &err);
+        prcb_close(f->session);
+        if (result)
+            return cli_error(f->command, "%s", err.text);
+        puts(f->last_path);
+        return CLI_OK;
+    }
+#else
+    snprintf(err.text, sizeof(err.text), "this prcb was built without SQLite");
+#endif
+    return cli_error(f->command, "%s: %s: prcb flight does not run, or not for this user%s%s",
+                     asked, strerror(-result),
+                     f->socket ? "" : "; nor has prcbd any: ", f->socket ? "" : err.text);
+}
+
 static int run_flight(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_parser parser = {
         .command = self, .argc = argc, .argv = argv, .take_word = take_word};
     struct flight f = {
         .command = self,
-        .megabytes = DEFAULT_MB,
         .keep = DEFAULT_KEEP,
         .rest_ns = DEFAULT_REST,
         .last_ns = 0,
