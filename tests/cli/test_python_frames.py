@@ -53,6 +53,19 @@ def stacks_of(pid, *options):
     return [part for part in all_parts(report_of(pid, *options), pid) if part.get("frames")]
 
 
+# Waits in the same function, called by one that is new each time.
+NEW_CALLERS = """
+import time
+def nap():
+    time.sleep(0.0003)
+print(flush=True)
+kept = []
+while True:
+    exec("def caller():\\n    nap()")
+    kept = [caller, *kept[:9]]
+    caller()
+"""
+
 # Each thread waits in one line, and says its frames once while both are there.
 SHORT_WAITS = """
 import json, sys, threading, time
@@ -124,6 +137,27 @@ class Frames(unittest.TestCase):
                 for frames in witness:
                     self.assertGreater(times.get(frames, 0), sum(times.values()) / 4)
                 self.assertGreater(report["reader"]["copied"], report["reader"]["uninterpreted"])
+
+    def test_a_missing_caller_is_seen(self):
+        """Of short waits a code object that was made just now has no name: its callers are not its callee's."""
+        path = interpreters()[max(interpreters(), key=lambda version: [int(part) for part in version.split(".")])]
+        process = subprocess.Popen([path, "-c", NEW_CALLERS], stdout=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        process.stdout.readline()
+        report = report_of(process.pid, "--for", "1", "--stacks", "0", "--budget", "50")
+        cut = whole = 0
+        for part in all_parts(report, process.pid):
+            frames = python_frames(part)
+            if not frames or frames[0][0] != "nap":
+                continue
+            if frames[-1][0] == "<module>":
+                whole += 1
+            else:
+                outer = part["frames"].index(next(f for f in part["frames"] if f.get("function") == frames[-1][0])) + 1
+                self.assertIn("python", part["frames"][outer].get("file", ""), part["frames"])
+                cut += 1
+        self.assertGreater(cut + whole, 0)
 
     def test_share(self):
         process, witness = self.waiter(sys.executable)

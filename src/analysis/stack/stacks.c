@@ -685,7 +685,7 @@ static int make_interpreted(struct prcb_stacks *s, const struct runtime_answer *
 }
 
 /* Puts the interpreter's frames in the places of its own functions. What else of its file lies
- * between them and further out only leads from one to the next. */
+ * between them only leads from one to the next; further out it does so if no frame is missing. */
 static int splice(struct prcb_stacks *s, struct found *found, const struct prcb_frame *native,
                   struct known_stack *fresh)
 {
@@ -701,7 +701,8 @@ static int splice(struct prcb_stacks *s, struct found *found, const struct prcb_
 
         if (replaced)
             own = native[i].file;
-        else if (own && native[i].file == own)
+        else if (own && native[i].file == own &&
+                 (next < runtime->count || runtime->state == RUNTIME_COMPLETE))
             continue;
 
         for (; next < runtime->count && runtime->frames[next].at == i && !result; next++) {
