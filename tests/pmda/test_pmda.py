@@ -492,6 +492,131 @@ class Replayed(unittest.TestCase):
 
 
 @unittest.skipIf(no_bpf(), no_bpf())
+class Attacked(unittest.TestCase):
+    """In a running pmcd, by another user of the machine. Witness: what pminfo prints, and /proc."""
+
+    USER = 41000
+    NAMES = (b"\x1b[31mred", b"two\nlines", b'"}{,', b"%s%n 50%", b"\xff\xfe", b"=cmd()", b"\xe2\x80\xaeright", b"a::b")
+    RENAMES = """
+import glob, os, random, sys, threading, time
+stop = threading.Event()
+for _ in range(int(sys.argv[1])):
+    threading.Thread(target=stop.wait).start()
+fixed = [bytes.fromhex(word) for word in sys.argv[2:]]
+print(flush=True)
+while os.getppid() != 1:
+    for i, path in enumerate(glob.glob("/proc/self/task/*/comm")):
+        with open(path, "wb") as file:
+            file.write(fixed[i] if i < len(fixed) else os.urandom(7).hex().encode())
+    time.sleep(0.02)
+os._exit(0)
+"""
+
+    @classmethod
+    def setUpClass(cls):
+        if pcp.missing() or os.geteuid():
+            raise unittest.SkipTest(pcp.missing() or "needs root: it becomes another user")
+        cls.pcp = pcp.Pcp([AGENT, "-t", "perf" if no_bpf() else "bpf"], PMNS, user="root")
+        cls.addClassCleanup(cls.pcp.stop)
+        cls.pcp.pmcd()
+        pcp.wait_for("figures", lambda: cls.pcp.values("prcb.up") == {("prcb.up", None): "1"})
+        threads = 2000 if os.environ.get("PRCB_ATTACK_TIMES") else 300
+
+        def become():
+            os.setgid(cls.USER)
+            os.setuid(cls.USER)
+        # pylint: disable=consider-using-with
+        attacker = subprocess.Popen(["/usr/bin/python3", "-c", cls.RENAMES, str(threads), *(name.hex() for name in cls.NAMES)],
+                                    stdout=subprocess.PIPE, preexec_fn=become)
+        cls.addClassCleanup(attacker.stdout.close)
+        cls.addClassCleanup(attacker.wait)
+        cls.addClassCleanup(attacker.kill)
+        attacker.stdout.readline()
+
+    def agent(self):
+        """The agent's own number, as pmcd started it."""
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0] == AGENT.encode() and str(self.pcp.folder).encode() in b" ".join(words):
+                return int(path.parent.name)
+        return None
+
+    def memory(self):
+        text = pathlib.Path(f"/proc/{self.agent()}/status").read_text(encoding="utf-8", errors="replace")
+        return int(re.search(r"RssAnon:\s+(\d+)", text)[1])
+
+    def test_names_are_text(self):
+        """An instance is a line of pminfo, whatever a thread is called; so are the threads' own, which root may see."""
+        for host in self.pcp.host, f"unix://{self.pcp.socket}":
+            out = self.pcp.run("pminfo", "-h", host, "-f", "-l", "prcb.name.run", "prcb.thread.run", check=False)[1]
+            for line in out.splitlines():
+                self.assertRegex(line, r'^(prcb\.\w+\.run.*| +inst \[\d+ or "[ -~]*"\] (value \d+|labels \{.*\})'
+                                       r"| +labels \{.*\}|Error: No permission.*|.*: No permission.*|)$")
+            self.assertIn("%1b[31mred", out)
+            for labels in re.findall(r"labels (\{.*\})", out):
+                json.loads(labels)
+
+    def test_names_without_end(self):
+        """300 threads (2,000 by ./dev attack) that rename themselves: at most as many instances as there may be series,
+        and memory stays; it grew by 10 KiB at each question."""
+        def ask(times):
+            self.pcp.run("pmval", "-h", self.pcp.host, "-t", "100msec", "-s", times, "prcb.name.run")
+        ask(20)
+        before = self.memory()
+        ask(60)
+        self.assertLess(self.memory() - before, 300)
+        self.assertLessEqual(len(self.pcp.values("prcb.name.run")), 202)
+
+    def test_a_cgroup_with_a_name_of_its_own(self):
+        root = next((line.split()[1] for line in pathlib.Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
+                     if line.split()[2] == "cgroup2"), None)
+        if not root or no_bpf():
+            self.skipTest(no_bpf() or "no cgroups of version 2")
+        path = pathlib.Path(root, 'prcb "x}{\\::\x1b[31m 50%')
+        path.mkdir()
+        process = subprocess.Popen(["/bin/sh", "-c", "while :; do sleep 0.1; done"])  # pylint: disable=consider-using-with
+        self.addCleanup(lambda: (process.kill(), process.wait(), pcp.wait_for("an empty cgroup", lambda: (
+            not (path / "cgroup.procs").read_text(encoding="ascii")) and (path.rmdir() or True))))
+        (path / "cgroup.procs").write_text(str(process.pid), encoding="ascii")
+
+        def seen():
+            out = self.pcp.run("pminfo", "-h", self.pcp.host, "-f", "-l", "prcb.cgroup.run")[1]
+            for labels in re.findall(r"labels (\{.*\})", out):
+                json.loads(labels)
+            self.assertNotRegex(out, r"[^\n -~]")
+            return "%1b[31m%2050%25" in out
+        pcp.wait_for("the cgroup", seen)
+
+    def test_clients_that_say_nothing_more(self):
+        """Others are answered while some have sent a part of a question."""
+        for part in b"", b"\0\0", b"\0\0\0\x14\0\0\x70":
+            s = socket.create_connection(("127.0.0.1", self.pcp.port), 10)
+            self.addCleanup(s.close)
+            s.send(part)
+        self.assertGreater(len(self.pcp.values("prcb.percpu.cpu.idle")), 0)
+
+    def test_the_agent_is_killed_while_it_is_asked(self):
+        """pmcd's other figures stay, it starts the agent again, and instances have the numbers that they had."""
+        def instances():
+            out = self.pcp.run("pminfo", "-h", self.pcp.host, "-f", "prcb.percpu.cpu.idle", "prcb.cgroup.run", check=False)[1]
+            return {name: number for number, name in re.findall(r'inst \[(\d+) or "(.*)"\] value', out)}
+        before = instances()
+        asking = self.pcp.start("pmval", "-h", self.pcp.host, "-t", "10msec", "prcb.name.run")
+        time.sleep(0.3)
+        killed = self.agent()
+        os.kill(killed, signal.SIGKILL)
+        self.assertIn(("pmcd.numagents", None), self.pcp.values("pmcd.numagents"))
+        pcp.wait_for("another agent", lambda: self.agent() not in (None, killed))
+        asking.kill()
+        after = pcp.wait_for("its figures", instances)
+        same = set(before) & set(after)
+        self.assertGreater(len(same), 1)
+        self.assertEqual({name: before[name] for name in same}, {name: after[name] for name in same})
+
+
 class AsRoot(Agent, unittest.TestCase):
     user = "root"
 

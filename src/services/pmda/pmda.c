@@ -23,9 +23,10 @@
 #define pmdaResult pmResult
 #endif
 
-#define FRESH_NS 100000000ull
-#define MINUTE   60 /* seconds, of pmdaCachePurge */
-#define DAY      86400
+#define FRESH_NS   100000000ull
+#define MINUTE     60   /* seconds, of pmdaCachePurge */
+#define REMEMBERED 4096 /* instances that are gone, and those that are not */
+#define DAY        86400
 
 static pmdaIndom indoms[INDOMS];
 static pmdaMetric *metrics;
@@ -90,15 +91,21 @@ static void number_instances(struct snapshot *s, enum row_indom indom)
     for (size_t i = 0; i < s->instance_count[indom]; i++) {
         struct instance *instance = &s->instances[indom][i];
 
-        added |= pmdaCacheLookupName(domain, instance->name, NULL, NULL) < 0;
-        instance->id = pmdaCacheStoreKey(domain, PMDA_CACHE_ADD, instance->name,
-                                         (int)strlen(instance->name), instance->name, NULL);
+        bool known = pmdaCacheLookupName(domain, instance->name, NULL, NULL) >= 0;
+
+        /* With the key of one that is there, PCP's library would keep a copy of it each time. */
+        instance->id = known ? pmdaCacheStore(domain, PMDA_CACHE_ADD, instance->name, NULL)
+                             : pmdaCacheStoreKey(domain, PMDA_CACHE_ADD, instance->name,
+                                                 (int)strlen(instance->name), instance->name, NULL);
+        added |= !known;
     }
     if (!added)
         return;
-    /* Forgets instances that have been gone for long; should one come back, its number is the
-     * same. */
-    pmdaCachePurge(domain, indom == INDOM_THREAD ? MINUTE : DAY);
+    /* Forgets instances that have been gone for long, or sooner if there are many, for users can
+     * make names without end; should one come back, its number is the same. */
+    pmdaCachePurge(
+        domain,
+        indom == INDOM_THREAD || pmdaCacheOp(domain, PMDA_CACHE_SIZE) > REMEMBERED ? MINUTE : DAY);
     if (indom != INDOM_THREAD)
         pmdaCacheOp(domain, PMDA_CACHE_SAVE);
 }
