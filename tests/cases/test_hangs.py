@@ -5,7 +5,9 @@
 Witness: the clock, and the program that answers, whose functions are named as ever."""
 import http.client
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import tempfile
@@ -121,6 +123,50 @@ class Hangs(House):
     def test_a_folder_of_compilers_lists(self):
         report = self.check("tmp", "/tmp", 2)
         self.assertGreater(report["reader"]["unanswered"], 0)
+
+    def pane(self, pid, thread, *wanted):
+        """What Enter on a thread's row shows in top, as bytes, until it has all that is wanted; then q ends it."""
+        number, screen = pty.fork()
+        if not number:
+            os.environ.update({"TERM": "xterm-256color", "COLUMNS": "160", "LINES": "30"})
+            os.execv(PRCB, [PRCB, "top", "-p", str(pid), "-d", "0.2", "-i", "--tier", "bpf"])
+        shown = b""
+
+        def see(text):
+            nonlocal shown
+            deadline = time.monotonic() + MOST
+            while text not in shown:
+                self.assertLess(time.monotonic(), deadline, (text, shown[-3000:]))
+                if select.select([screen], [], [], 0.1)[0]:
+                    shown += os.read(screen, 65536)
+        try:
+            see(thread)
+            os.write(screen, b"/" + thread + b"\r")
+            see(b"\x1b")
+            os.write(screen, b"\r")
+            shown = b""
+            for text in wanted:
+                see(text)
+            os.write(screen, b"qq")
+            began = time.monotonic()
+            while os.waitpid(number, os.WNOHANG) == (0, 0):
+                self.assertLess(time.monotonic() - began, MOST)
+                if select.select([screen], [], [], 0.1)[0]:
+                    try:
+                        shown += os.read(screen, 65536)
+                    except OSError:
+                        pass  # it has ended
+        finally:
+            os.close(screen)  # hangs it up, if it has not ended
+        return shown
+
+    def test_the_pane_of_top(self):
+        """It shows what is known of the thread, nothing of another one's stack, and the other's when it is asked."""
+        for way in "stack", "fault":
+            hanging, honest = self.begin(way)
+            shown = self.pane(hanging, b"hanging", b"WHERE", b"now: ", b"pause")
+            self.assertNotIn(b"main", shown[shown.index(b"WHERE"):])  # the first thread's
+            self.pane(honest, b"waiter", b"WHERE", b"want_it")
 
     def test_a_signal_ends_it_at_once(self):
         hanging, _ = self.begin("fault")

@@ -57,7 +57,7 @@ struct top_where {
     struct watched watched[TOP_WHERE_MOST];
     uint32_t watched_count, watched_number;
     const struct watched *at;           /* that is being looked at, */
-    const struct prcb_account *account; /* as it is */
+    const struct prcb_account *account; /* as it is, of the look that goes on */
     struct objects *objects;            /* what its waits are for; NULL: there is no memory */
     uint64_t start_ns, reported_ns, objects_ns;
     bool edges; /* the session keeps who ended waits */
@@ -74,13 +74,27 @@ static bool has_budget(struct top_where *w)
 }
 
 /* why gets accounts less what they held at the beginning; a stack is read of the account as it
- * is. */
+ * is: the one of this look, or, for a report, that of any of them, into the room given. NULL: it
+ * is gone. */
+static const struct prcb_account *as_it_is(const struct top_where *w, const struct prcb_account *a,
+                                           struct prcb_account *room)
+{
+    if (w->account && w->account->key == a->key)
+        return w->account;
+    for (uint32_t i = 0; i < w->watched_count; i++) {
+        if (w->watched[i].key == a->key)
+            return prcb_thread_read(w->watched[i].thread, room) ? NULL : room;
+    }
+    return NULL;
+}
+
 static int read_stack(void *ctx, const struct prcb_account *a, struct prcb_stack *ret)
 {
     struct top_where *w = ctx;
+    struct prcb_account room = {.size = sizeof(room)};
+    const struct prcb_account *now = has_budget(w) ? as_it_is(w, a, &room) : NULL;
 
-    (void)a;
-    return has_budget(w) ? prcb_stacks_read(w->stacks, w->account, ret, NULL) : -EBUSY;
+    return now ? prcb_stacks_read(w->stacks, now, ret, NULL) : -EBUSY;
 }
 
 /* Who holds what is waited for is on the path. */
@@ -89,13 +103,14 @@ static struct object_wait read_object(void *ctx, const struct prcb_account *a,
 {
     struct object_wait ret = {.later = true};
     struct top_where *w = ctx;
+    struct prcb_account room = {.size = sizeof(room)};
+    const struct prcb_account *now = has_budget(w) ? as_it_is(w, a, &room) : NULL;
     uint64_t began;
 
-    (void)a;
-    if (!has_budget(w))
+    if (!now)
         return ret;
     began = now_by(CLOCK_THREAD_CPUTIME_ID);
-    ret = objects_read(w->objects, w->account, stack);
+    ret = objects_read(w->objects, now, stack);
     w->objects_ns += now_by(CLOCK_THREAD_CPUTIME_ID) - began;
     return ret;
 }
@@ -177,8 +192,9 @@ static void look(struct top_where *w)
         w->account = &a;
         w->at = &w->watched[i];
         if (why_account(w->why, &since, now))
-            return;
+            break;
     }
+    w->account = NULL; /* it was this look's */
 }
 
 static void add_piece(struct top_pieces *to, const struct why_part *part)
