@@ -623,14 +623,18 @@ class Batch(Case):
     def test_a_directory_keeps_to_its_size(self):
         days = self.folder / "days"
         days.mkdir()
-        old = days / "prcb-2020-01-01.db"
+        week = [days / f"prcb-2020-01-0{day}.db" for day in range(1, 9)]
+        old = week[1]
         other = days / "prcb-notes.db"
-        old.write_bytes(b"x")
+        for path in week:
+            path.write_bytes(b"x")
         other.write_bytes(b"x")
         result = self.run_top("-q", "-w", str(days), "-n", "2", "-d", "0.2", "-p", str(os.getpid()))
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertFalse(old.exists())
+        self.assertEqual([path.exists() for path in week], [False] * 2 + [True] * 6)  # those of the last seven days
         self.assertTrue(other.exists())
+        for path in week[2:]:
+            path.unlink()
         ours = [path for path in days.iterdir() if re.fullmatch(r"prcb-\d{4}-\d\d-\d\d\.db", path.name)]
         self.assertEqual(len(ours), 1)
         # The directory is read as its last file; one without any is no recording.

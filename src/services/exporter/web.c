@@ -29,6 +29,7 @@
 #include "places.h"
 #include "read_file.h"
 #include "sock_diag.h"
+#include "socket_place.h"
 #include "text.h"
 #include "web_config.h"
 
@@ -57,8 +58,8 @@ struct web {
     struct web_options options;
     int sockets[WEB_SOCKETS_MAX];
     size_t socket_count;
-    char *unix_path[WEB_SOCKETS_MAX]; /* to be removed at the end, if it still is */
-    ino_t unix_ino[WEB_SOCKETS_MAX];  /* this one */
+    char *unix_path[WEB_SOCKETS_MAX]; /* to be removed at the end */
+    struct socket_place unix_place[WEB_SOCKETS_MAX];
     struct MHD_Daemon *daemons[WEB_SOCKETS_MAX];
     struct places places; /* of all daemons */
     struct profiles profiles;
@@ -87,35 +88,15 @@ static int add_socket(struct web *web, int fd, struct prcb_error *err)
     return 0;
 }
 
-/* Whether an exporter that was killed left this socket behind: it is our user's, and nobody answers
- * there. Any other stays where it is. */
-static bool is_left_behind(const struct sockaddr_un *address)
-{
-    struct stat st;
-    bool refused;
-    int fd;
-
-    if (lstat(address->sun_path, &st) || !S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
-        return false;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    refused = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
-              errno == ECONNREFUSED;
-    if (fd >= 0)
-        close(fd);
-    return refused;
-}
-
 static int listen_unix(struct web *web, const char *path, struct prcb_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct stat st;
     int fd;
 
     if (!*path || strlen(path) >= sizeof(address.sun_path))
         return prcb_fail(err, -EINVAL, "unix:%s: the path is empty or too long", path);
     memcpy(address.sun_path, path, strlen(path) + 1);
-    if (is_left_behind(&address))
-        unlink(path);
+    socket_place_clear(&address, SOCK_STREAM);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, BACKLOG)) {
         int code = -errno;
@@ -125,8 +106,7 @@ static int listen_unix(struct web *web, const char *path, struct prcb_error *err
         return prcb_fail(err, code, "unix:%s: %s", path, strerror(-code));
     }
     web->unix_path[web->socket_count] = strdup(path);
-    if (!lstat(path, &st))
-        web->unix_ino[web->socket_count] = st.st_ino;
+    web->unix_place[web->socket_count] = socket_place_of(path);
     return add_socket(web, fd, err);
 }
 
@@ -941,15 +921,13 @@ int web_open(const struct web_options *options, struct web **ret, struct prcb_er
 
 void web_close(struct web *web)
 {
-    struct stat st;
-
     if (!web)
         return;
     stop_daemons(web);
     for (size_t i = 0; i < web->socket_count; i++) {
         close(web->sockets[i]);
-        if (web->unix_path[i] && !lstat(web->unix_path[i], &st) && st.st_ino == web->unix_ino[i])
-            unlink(web->unix_path[i]);
+        if (web->unix_path[i])
+            socket_place_leave(web->unix_path[i], &web->unix_place[i]);
         free(web->unix_path[i]);
     }
     if (web->diag >= 0)

@@ -27,6 +27,7 @@
 #include "error.h"
 #include "flight_address.h"
 #include "now.h"
+#include "socket_place.h"
 #include "stat_options.h"
 #include "stat_targets.h"
 #include "text.h"
@@ -69,9 +70,10 @@ struct flight {
     uint64_t next_look;
     struct stat_wait wait;
     int listening, signals;
-    bool all;       /* threads there are; else those named, or this user's */
-    bool prcbds;    /* the session is that which prcbd has of all threads */
-    uint64_t began; /* before that nothing was kept; 0: that is not known */
+    struct socket_place place; /* of the socket that listens */
+    bool all;                  /* threads there are; else those named, or this user's */
+    bool prcbds;               /* the session is that which prcbd has of all threads */
+    uint64_t began;            /* before that nothing was kept; 0: that is not known */
     uint64_t last_released;
     /* The last file that a rule, a signal, this user or root asked for, and [1] the last that
      * another user did: strangers do not take the time between files from the others. */
@@ -380,7 +382,6 @@ static int listen_at(struct flight *f)
 {
     struct sockaddr_un found[FLIGHT_ADDRESSES], address;
     int one = 1, result = 0;
-    struct stat about;
     mode_t before;
 
     if (!addresses_of(f, found))
@@ -389,16 +390,16 @@ static int listen_at(struct flight *f)
     f->listening = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (f->listening < 0)
         return cli_error(f->command, "socket: %s", strerror(errno));
-    /* One that nobody listens at any more is left by a keeper that was killed. */
     if (!connect(f->listening, (struct sockaddr *)&address, sizeof(address)))
         return cli_error(f->command, "%s: prcb flight runs already", address.sun_path);
-    if (errno == ECONNREFUSED && !lstat(address.sun_path, &about) && S_ISSOCK(about.st_mode))
-        unlink(address.sun_path);
+    socket_place_clear(&address, SOCK_DGRAM);
     before = umask(f->open ? 0111 : 0177);
     if (setsockopt(f->listening, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) ||
         bind(f->listening, (struct sockaddr *)&address, sizeof(address)))
         result = cli_error(f->command, "%s: %s", address.sun_path, strerror(errno));
     umask(before);
+    if (!result)
+        f->place = socket_place_of(address.sun_path);
     return result;
 }
 
@@ -654,7 +655,7 @@ static int run_keeper(struct flight *f)
     close_stacks(f);
     prcb_close(f->session);
     if (addresses_of(f, address))
-        unlink(address[0].sun_path);
+        socket_place_leave(address[0].sun_path, &f->place);
     return status;
 }
 

@@ -393,7 +393,7 @@ static void say_tier(struct run *run, const struct push_measured *measured)
 /* What cannot be measured now, for its process has ended or prcbd is started anew, is a gap. */
 static void fail_measure(struct run *run, uint64_t from_ns, uint64_t end, struct prcb_error *err)
 {
-    uint64_t until = now_ns() + run->options->every_ns;
+    uint64_t began = now_ns(), until = began + run->options->every_ns;
 
     if (!run->failing)
         cli_warn(run->command, "nothing is measured: %s", err->text);
@@ -401,7 +401,7 @@ static void fail_measure(struct run *run, uint64_t from_ns, uint64_t end, struct
     until = until < end ? until : end;
     while (now_ns() < until && !run->stop)
         run->stop = stat_wait_until(&run->wait, until) & STAT_WAIT_SIGNAL;
-    note_gap(run, from_ns, now_by(CLOCK_REALTIME));
+    note_gap(run, from_ns, from_ns + (now_ns() - began));
 }
 
 /* Measures once, and hands it to the sender. */

@@ -247,7 +247,7 @@ static void close_all(struct run *run)
         unlink(run->browser_file);
     free(run->browser_file);
     if (run->address.path)
-        unlink(run->address.path);
+        socket_place_leave(run->address.path, &run->address.place);
     frames_close(run->frames);
     prcb_processors_close(run->view);
     prcb_close(run->session);

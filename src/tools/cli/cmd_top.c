@@ -98,7 +98,8 @@ static const struct cli_option option_rows[] = {
     {'r', "read", "FILE", "show a recording of prcb top -w or prcb record; of a directory\n"
                           "of -w the last one",
      .kind = CLI_TEXT, AT(read), .what = "the file name is empty"},
-    {0, "keep", "DAYS", "with -w DIRECTORY: remove files that are older (default 7)",
+    {0, "keep", "DAYS", "with -w DIRECTORY: keep the files of DAYS days\n"
+                        "before the last (default 7)",
      .take = cli_take_duration, AT(keep_ns), .min = DAY_NS, .max = 3650 * DAY_NS},
     {0, "max-size", "MIB", "with -w: of the file, or of all of the directory's; the oldest go first\n"
                            "(default 1024)", .kind = CLI_NUMBER, AT(max_mib), .min = 1, .max = 1u << 20},

@@ -159,8 +159,9 @@ static int measure(struct measuring *m, struct push_measured *ret, struct prcb_e
         result = look(m, true, &ended, err);
     if (result)
         return result;
-    ret->until_ns = now_by(CLOCK_REALTIME);
-    result = write_both(m, now_ns() - start, ret);
+    end = now_ns() - start;
+    ret->until_ns = ret->from_ns + end; /* also if the time of day was set meanwhile */
+    result = write_both(m, end, ret);
     return result ? prcb_fail(err, result, "out of memory") : 0;
 }
 

@@ -70,41 +70,28 @@ static int bind_private(int fd, const struct sockaddr_un *at)
     return result;
 }
 
-/* Removes a socket that a killed `prcb serve` left behind; one on which somebody answers stays. */
-static void remove_stale(const struct sockaddr_un *at)
-{
-    struct stat st;
-    int fd;
-
-    if (lstat(at->sun_path, &st) || !S_ISSOCK(st.st_mode))
-        return;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof(*at)) && errno == ECONNREFUSED)
-        unlink(at->sun_path);
-    if (fd >= 0)
-        close(fd);
-}
-
-static int listen_unix(const char *path, int *ret, struct prcb_error *err)
+static int listen_unix(struct serve_address *address, int *ret, struct prcb_error *err)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
+    const char *path = address->path;
     int fd;
 
     if (strlen(path) >= sizeof(at.sun_path))
         return prcb_fail(err, -ENAMETOOLONG, "%s: the path of a socket has at most %zu bytes", path,
                          sizeof(at.sun_path) - 1);
     memcpy(at.sun_path, path, strlen(path) + 1);
-    remove_stale(&at);
+    socket_place_clear(&at, SOCK_STREAM);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind_private(fd, &at) || listen(fd, BACKLOG))
         return fail_socket(fd, err, path);
+    address->place = socket_place_of(path);
     *ret = fd;
     return 0;
 }
 
 int serve_listen(struct serve_address *address, int *ret, struct prcb_error *err)
 {
-    return address->path ? listen_unix(address->path, ret, err) : listen_port(address, ret, err);
+    return address->path ? listen_unix(address, ret, err) : listen_port(address, ret, err);
 }
 
 /* ---- prcb-serve -------------------------------------------------------------------------------

@@ -13,10 +13,12 @@
 
 #include "frames.h"
 #include "sandbox.h"
+#include "socket_place.h"
 
 struct serve_address {
-    uint64_t port;    /* 0: any that is free; then the one that it is */
-    const char *path; /* of a Unix socket; NULL: 127.0.0.1 */
+    uint64_t port;             /* 0: any that is free; then the one that it is */
+    const char *path;          /* of a Unix socket; NULL: 127.0.0.1 */
+    struct socket_place place; /* the socket there, once it listens; the caller's to leave */
 };
 
 /* Opens a socket that listens. Returns 0 or -errno, words in *err. */

@@ -152,6 +152,18 @@ static int survey(const struct top_history *h, struct days *days)
     return result;
 }
 
+/* Too old is a day for its date and for so many days after it that have files: when the clock is
+ * set to a wrong year for a while, it costs a day, and not all of them. */
+static bool is_too_old(const struct top_history *h, const struct days *days, const struct day *day,
+                       const char *first)
+{
+    size_t newer = 0;
+
+    for (size_t i = 0; i < days->count; i++)
+        newer += strcmp(days->of[i].name, day->name) > 0;
+    return strcmp(day->name, first) < 0 && newer >= h->keep_days;
+}
+
 /* Returns the file to remove: one that is too old, or, if all take too much, the oldest of the
  * day that takes most. So a day in which much happens, or is made to happen, leaves the others
  * their files. NULL: there is none. */
@@ -165,7 +177,7 @@ static const char *one_too_many(const struct top_history *h, const struct days *
 
         if (!*day->oldest)
             continue;
-        if (strcmp(day->name, first) < 0)
+        if (is_too_old(h, days, day, first))
             return day->oldest;
         most = !most || day->bytes > most->bytes ? day : most;
     }
