@@ -801,6 +801,68 @@ static void culprits_have_a_limit(void **state)
     }
 }
 
+/* ---- memory ---- */
+
+static void write_in(const char *cgroup, const char *file, const char *text)
+{
+    char name[512];
+    FILE *out;
+
+    snprintf(name, sizeof(name), "%s%s/%s", root, cgroup, file);
+    out = fopen(name, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+static void remove_files(const char *cgroup)
+{
+    static const char *const files[] = {"memory.max", "memory.events", "memory.stat"};
+    char name[512];
+
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(name, sizeof(name), "%s%s/%s", root, cgroup, files[i]);
+        unlink(name);
+    }
+    remove_cgroup(cgroup);
+}
+
+/* The kernel counts where the limit is, which may be above the threads. */
+static void limits_of_memory_are_told(void **state)
+{
+    struct metrics *m = fed((struct metrics_options){.optional = METRICS_MEMORY});
+    uint64_t leaf, other;
+    const char *max = "prcb_cgroup_memory_events_total{cgroup=\"/pod/box\",event=\"max\"}";
+
+    make_cgroup("/pod");
+    make_cgroup("/pod/box");
+    leaf = make_cgroup("/pod/box/payload");
+    other = make_cgroup("/pod/box/other");
+    write_in("/pod", "memory.max", "max\n");
+    write_in("/pod", "memory.events", "low 0\nhigh 0\nmax 9\noom 0\noom_kill 0\n");
+    write_in("/pod/box", "memory.max", "16777216\n");
+    write_in("/pod/box", "memory.events", "low 0\nhigh 3\nmax 7\noom 2\noom_kill 1\n");
+    write_in("/pod/box/payload", "memory.stat",
+             "anon 4096\nworkingset_refault_anon 5\nworkingset_refault_file 60\n"
+             "workingset_refault_file_x 1\npgsteal_kswapd 8\npgsteal_direct 90\n");
+    look(m, (struct prcb_account[]){account(1, leaf, 0), account(2, other, 0)}, 2);
+    assert_true(value(m, max) == 7);
+    assert_true(
+        value(m, "prcb_cgroup_memory_events_total{cgroup=\"/pod/box\",event=\"oom_kill\"}") == 1);
+    assert_false(has(m, "memory_events_total{cgroup=\"/pod\""));
+    assert_false(has(m, "memory_events_total{cgroup=\"/pod/box/payload\""));
+    assert_true(value(m, "prcb_cgroup_memory_refaults_total{cgroup=\"/pod/box/payload\","
+                         "type=\"file\"}") == 60);
+    assert_true(value(m, "prcb_cgroup_memory_reclaimed_pages_total{cgroup=\"/pod/box/payload\","
+                         "by=\"direct\"}") == 90);
+    assert_false(has(m, "memory_refaults_total{cgroup=\"/pod/box/other\""));
+    metrics_close(m);
+    remove_files("/pod/box/payload");
+    remove_files("/pod/box/other");
+    remove_files("/pod/box");
+    remove_files("/pod");
+}
+
 /* ---- the document ---- */
 
 static const char *type_word(const struct metrics_family *f)
@@ -824,6 +886,7 @@ static void write_document(FILE *out)
         {METRICS_PRCB, METRICS_READY, "With `--ready-histogram`"},
         {METRICS_PRCB, METRICS_CGROUP_CAUSES, "With `--cgroup-causes`"},
         {METRICS_PRCB, METRICS_BY_WHOM, "With `--by-whom`"},
+        {METRICS_PRCB, METRICS_MEMORY, "With `--memory`"},
         {METRICS_PRCB, METRICS_CONTAINERS, "With `--containers`"},
         {METRICS_PRCB, METRICS_BY_NAME, "With `--per-name`"},
         {METRICS_NODE, 0, "With `--names node`"},
@@ -914,6 +977,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_busiest_have_names),
         cmocka_unit_test(names_are_quoted),
         cmocka_unit_test(ready_time_is_divided_by_whom),
+        cmocka_unit_test(limits_of_memory_are_told),
         cmocka_unit_test(locks_are_divided_by_who_held_them),
         cmocka_unit_test(parts_add_up_while_threads_move),
         cmocka_unit_test(culprits_have_a_limit),

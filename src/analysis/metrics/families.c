@@ -11,6 +11,7 @@
 #include "cause.h"
 #include "cores.h"
 #include "inside.h"
+#include "memory.h"
 
 /* What an emit function has to show; the low bits are a number of the rows' own. */
 #define WHAT_MASK     0xffffu
@@ -627,6 +628,11 @@ EMIT(emit_container)
 
     in_cgroup.what = IN_CGROUP;
     for_groups(m, &in_cgroup, fn, ctx, one_container);
+}
+
+EMIT(emit_memory)
+{
+    memory_each(m, (enum memory_family)family->what, fn, ctx);
 }
 
 /* Emits the states of the machine, which add up to the threads' lifetimes. */

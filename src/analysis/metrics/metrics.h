@@ -39,6 +39,7 @@ enum metrics_optional {
                                        keeps edges (prcb/edges.h) */
     METRICS_CONTAINERS = 1 << 5,    /* names of containers, pods and images, from the files of the
                                        programs that run them */
+    METRICS_MEMORY = 1 << 6,        /* what limits of memory do, by cgroup */
 };
 
 /* Whose names the families have: prcb's, Windows'; bits. */

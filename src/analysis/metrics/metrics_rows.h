@@ -31,6 +31,8 @@ int metrics_take_names(struct cli_parser *parser, void *target);
      .kind = CLI_BITS, METRICS_AT(type, member, optional), .min = METRICS_BY_WHOM},                         \
     {0, "containers", NULL, "names of containers, pods and images, from local files, too",                  \
      .kind = CLI_BITS, METRICS_AT(type, member, optional), .min = METRICS_CONTAINERS},                      \
+    {0, "memory", NULL, "what limits of memory do to each cgroup, too", .kind = CLI_BITS,                   \
+     METRICS_AT(type, member, optional), .min = METRICS_MEMORY},                                            \
     {0, "max-cgroups", "N", "series for at most N cgroups, the busiest (default 500)",                  \
      .kind = CLI_NUMBER, METRICS_AT(type, member, max_cgroups), .min = 1, .max = 1000000},                  \
     {0, "max-names", "N", "series for at most N names (default 200)", .kind = CLI_NUMBER,                   \

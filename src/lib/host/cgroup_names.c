@@ -107,6 +107,11 @@ void cgroup_names_close(struct cgroup_names *names)
     free(names);
 }
 
+const char *cgroup_names_root(const struct cgroup_names *names)
+{
+    return names->root;
+}
+
 enum cgroup_setup cgroup_names_setup(const struct cgroup_names *names)
 {
     return names->setup;

@@ -38,6 +38,8 @@ struct cgroup_names;
 int cgroup_names_open(const char *root, struct cgroup_names **ret, struct prcb_error *err);
 void cgroup_names_close(struct cgroup_names *names);
 enum cgroup_setup cgroup_names_setup(const struct cgroup_names *names);
+/* The mount of version 2; "": there is none. */
+const char *cgroup_names_root(const struct cgroup_names *names);
 
 /* After the first call no directory is searched: the only names are those that were passed, and
  * they stay. */

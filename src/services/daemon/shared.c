@@ -112,6 +112,7 @@ static struct prcb_bpf_client client_for_all(const struct sessions *s, bool edge
         /* Who may profile all may know all. */
         .names = 1,
         .edges = edges,
+        .owners = edges,
         .meanwhile = edges};
 }
 

@@ -278,7 +278,7 @@ struct given {
     uint64_t domain;
     const char *log, *user;
     enum prcb_tier tier;
-    bool by_whom;
+    bool by_whom, memory;
 };
 
 static int take_debug(struct cli_parser *parser, void *target)
@@ -302,6 +302,7 @@ static const struct cli_option options[] = {
      .take = cli_take_tier, AT(tier)},
     {0, "by-whom", NULL, "which cgroups had the processors meanwhile, or held locks, too",
      AT(by_whom)},
+    {0, "memory", NULL, "what limits of memory do to each cgroup, too", AT(memory)},
     {'D', "debug", "DEBUG", "PCP's diagnostics, see pmdbg(1)", .take = take_debug},
     {0},
 };
@@ -390,6 +391,7 @@ int main(int argc, char **argv)
         pmSetProcessIdentity(given.user);
     how.tier = given.tier;
     how.optional |= given.by_whom ? METRICS_BY_WHOM : 0;
+    how.optional |= given.memory ? METRICS_MEMORY : 0;
     how.replay = getenv("PRCB_REPLAY");
     how.replay_scale = 1;
     set_up(&dispatch);

@@ -81,6 +81,11 @@ static const struct cli_option option_rows[] = {
     {0, "cgroup", "PATH", "record the threads that are in this cgroup directory and below it when\n"
                           "the recording begins, and all that they start; may be given several times",
      .take = stat_options_take_cgroup, AT(targets), .choices = "@folder"},
+    {0, "unit", "UNIT", "the same of this unit of systemd", .take = stat_options_take_unit, AT(targets)},
+    {0, "container", "NAME", "the same of this container: its name, or the beginning of its id",
+     .take = stat_options_take_container, AT(targets)},
+    {0, "pod", "NAME", "the same of this pod of Kubernetes: NAME, NAMESPACE/NAME or its uid",
+     .take = stat_options_take_pod, AT(targets)},
     {'a', "all", NULL, "record the whole system", AT(options.all)},
     {'e', "event", "NAME", "sample this event (default cpu-clock); prcb list names those there are",
      .kind = CLI_TEXT, AT(options.event)},
