@@ -40,6 +40,8 @@ enum prcb_stacks_flag {
     PRCB_STACKS_NATIVE = 1 << 0, /* an interpreter's own functions, not those that it runs */
     PRCB_STACKS_SPANS =
         1 << 1, /* the span of a trace that the thread is in, too: prcb_stack.span */
+    PRCB_STACKS_FETCHED =
+        1 << 2, /* debug information that debuginfod's client has fetched before, too */
 };
 
 /* Opens a reader. Close it before the session. Sessions opened with PRCB_OPEN_REGISTERS give it

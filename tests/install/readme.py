@@ -73,6 +73,8 @@ def keeps_no_root(pid):
 COMMANDS = {
     "./dev run": (r"% of thread time \(.*\) was spent", {"apart": " 8000000"}), # bytes
     "./dev check": (None, {"never": "it runs this test"}),
+    "export DEBUGINFOD_URLS=https://debuginfod.debian.net": (None, {"never": "cases-fetched, with a server of its own"}),
+    "sudo --preserve-env=DEBUGINFOD_URLS prcb why 1234 --debuginfod": (None, {"never": "cases-fetched, with a server of its own"}),
     "sudo ./dev prcb stat -- make -j4": ("SWITCHES", {}),
     "sudo ./dev prcb stat -p 1234 --for 10": ("sleep", {}),
     "sudo ./dev prcb stat -a --top 10 -I 1000": ("SWITCHES", {"endless": True}),

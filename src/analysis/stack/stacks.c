@@ -1685,7 +1685,7 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
 
     if (result)
         return result;
-    if (options.flags & ~(uint32_t)(PRCB_STACKS_NATIVE | PRCB_STACKS_SPANS))
+    if (options.flags & ~(uint32_t)(PRCB_STACKS_NATIVE | PRCB_STACKS_SPANS | PRCB_STACKS_FETCHED))
         return prcb_fail(err, -EINVAL, "unknown flags 0x%x", options.flags);
     if (options.max_frames > UNWINDER_FRAMES || options.stack_bytes > UNWINDER_BYTES_MOST)
         return prcb_fail(err, -EINVAL, "at most %u frames and %u bytes of a stack", UNWINDER_FRAMES,
@@ -1707,7 +1707,7 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
     }
     reach_hold();
     s->spans = options.flags & PRCB_STACKS_SPANS;
-    result = unwinder_open(options.flags & PRCB_STACKS_NATIVE, s->spans, &s->unwinder, err);
+    result = unwinder_open(options.flags, &s->unwinder, err);
     if (result)
         prcb_stacks_close(s);
     else

@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <prcb/stack.h>
+
+#include "debug_file.h"
 #include "demangle.h"
 #include "error.h"
 #include "living.h"
@@ -18,6 +21,7 @@
 #include "now.h"
 #include "reach.h"
 #include "sandbox.h"
+#include "text.h"
 #include "vdso.h"
 
 /* The limit has room for a large program's symbols and call frame information, mapped and
@@ -28,7 +32,6 @@
 #define ANSWER_S      10   /* ... after which the child ends by itself */
 #define BUILD_ID_MOST 64
 #define FILE_NAME     64
-#define DEBUG_FOLDER  "/usr/lib/debug/.build-id/"
 
 enum what {
     ASK_IMAGE,  /* begin a new image */
@@ -91,7 +94,7 @@ struct unwinder {
     struct sandbox child;
     struct shared *shared;
     struct frozen frozen;
-    bool native, spans;
+    bool native, spans, fetched;
     bool known[UNWINDER_IMAGES], has_runtime[UNWINDER_IMAGES], has_spans[UNWINDER_IMAGES];
     struct runtime_answer runtime;
     struct span_answer span;
@@ -330,15 +333,16 @@ static int start(struct unwinder *u, struct prcb_error *err)
     return sandbox_start(&limits, serve, u->shared, &u->child, err);
 }
 
-int unwinder_open(bool native, bool spans, struct unwinder **ret, struct prcb_error *err)
+int unwinder_open(uint32_t flags, struct unwinder **ret, struct prcb_error *err)
 {
     struct unwinder *u = calloc(1, sizeof(*u));
     int result;
 
     if (!u)
         return prcb_fail(err, -ENOMEM, "out of memory");
-    u->native = native;
-    u->spans = spans;
+    u->native = flags & PRCB_STACKS_NATIVE;
+    u->spans = flags & PRCB_STACKS_SPANS;
+    u->fetched = flags & PRCB_STACKS_FETCHED;
     u->shared =
         mmap(NULL, sizeof(*u->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (u->shared == MAP_FAILED) {
@@ -374,25 +378,19 @@ static int replace(struct unwinder *u)
     return -EIO;
 }
 
-/* Opens what Debian and others install by build id, and only root can write. -1: there is none. */
-static int open_debug(const struct answer *want)
+/* -1: there is none. */
+static int open_debug(const struct unwinder *u, const struct answer *want)
 {
-    char path[sizeof(DEBUG_FOLDER) + 2 * (size_t)BUILD_ID_MOST + 8] = DEBUG_FOLDER;
-    size_t length = strlen(path);
-    struct stat about;
+    char id[2 * BUILD_ID_MOST + 1];
 
-    if (want->id_length < 2 || want->id_length > BUILD_ID_MOST)
+    if (want->id_length > BUILD_ID_MOST)
         return -1;
-    for (uint32_t i = 0; i < want->id_length; i++)
-        length += (size_t)snprintf(path + length, sizeof(path) - length, i ? "%02x" : "%02x/",
-                                   want->id[i]);
-    snprintf(path + length, sizeof(path) - length, ".debug");
-    return reach_open(0, path, &about);
+    return debug_file_open(text_hex(want->id, want->id_length, id), u->fetched);
 }
 
 static int hand_debug(struct unwinder *u, const struct answer *want)
 {
-    int fd = open_debug(want), result;
+    int fd = open_debug(u, want), result;
     uint32_t here = fd >= 0;
 
     result = here ? reach_hand(0, fd, u->child.socket, &here, sizeof(here)) : -ENOENT;

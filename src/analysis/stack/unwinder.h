@@ -29,8 +29,8 @@
 
 struct unwinder;
 
-/* native: no interpreter's frames are read. spans: spans are, where they are asked for. */
-int unwinder_open(bool native, bool spans, struct unwinder **ret, struct prcb_error *err);
+/* flags: enum prcb_stacks_flag. */
+int unwinder_open(uint32_t flags, struct unwinder **ret, struct prcb_error *err);
 void unwinder_close(struct unwinder *u); /* NULL is allowed */
 
 /* Replaces image number by what the process has mapped. 0; -ENOENT: nothing to unwind with;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "array.h"
+#include "debug_file.h"
 #include "demangle.h"
 #include "error.h"
 #include "first_line.h"
@@ -20,7 +21,6 @@
 #include "sandbox.h"
 #include "symbols.h"
 
-#define DEBUG_FOLDER "/usr/lib/debug"
 #define LIST_MAX     (1 << 30)      /* bytes of a compiler's list */
 #define MEMORY       (512ull << 20) /* beyond what this process has and the file's size */
 #define MAPPED_MOST  (1ull << 30)   /* of a file's size: one with holes costs its owner nothing */
@@ -242,13 +242,8 @@ static int serve(int socket, void *ctx)
 
 /* ---- opening what is asked for ---- */
 
-static bool is_hexadecimal(const char *text)
-{
-    return *text && strspn(text, "0123456789abcdef") == strlen(text);
-}
-
 /* Opens debug information in the places that debuggers look at, but only those that nobody but
- * root can write to. */
+ * root can write to, unless what was fetched is asked for. */
 static int open_debug(const struct names_source *source, const struct debug_wanted *wanted)
 {
     char path[4096 + 512];
@@ -256,11 +251,8 @@ static int open_debug(const struct names_source *source, const struct debug_want
     struct stat about;
     int fd = -1;
 
-    if (strlen(wanted->build_id) > 2 && is_hexadecimal(wanted->build_id)) {
-        snprintf(path, sizeof(path), DEBUG_FOLDER "/.build-id/%.2s/%s.debug", wanted->build_id,
-                 wanted->build_id + 2);
-        return reach_open(0, path, &about);
-    }
+    if (*wanted->build_id)
+        return debug_file_open(wanted->build_id, source->fetched);
     if (!*wanted->link || strchr(wanted->link, '/') || !strcmp(wanted->link, "..") || !slash)
         return -1;
     snprintf(path, sizeof(path), DEBUG_FOLDER "%.*s/%s", (int)(slash - source->file), source->file,

@@ -38,6 +38,7 @@ struct names_source {
     uint64_t device, inode; /* NAMES_ELF: as the kernel says what is mapped; inode 0: not known */
     pid_t pid;              /* NAMES_PERF_MAP: whose code it is */
     int64_t uid;            /* and his user; negative: not known, and then this process's */
+    bool fetched;           /* debug information that debuginfod's client has fetched, too */
     bool lines; /* NAMES_ELF: lines of source in place of names, as symbols_line writes them */
 };
 

@@ -14,6 +14,9 @@
 #include <prcb/stack.h>
 
 #include "cli.h"
+#ifdef HAVE_RECORD
+#include "debug_fetch.h"
+#endif
 #include "now.h"
 #include "stat_options.h"
 #include "output.h"
@@ -41,7 +44,7 @@ enum why_format { WHY_TEXT, WHY_JSON, WHY_FOLDED, WHY_BRIEF, WHY_PPROF };
 
 struct options {
     struct stat_options targets; /* what is profiled, for how long, where the report goes */
-    bool idle, native, spans, no_whom, chain, no_objects, owners, objects;
+    bool idle, native, spans, no_whom, chain, no_objects, owners, objects, debuginfod;
     uint64_t top, top_stacks, budget, min_ns;
     enum why_profile profile;
 };
@@ -107,6 +110,8 @@ static const struct cli_option option_rows[] = {
      AT(no_objects)},
     {0, "idle", NULL, "show where threads idle by design, too", AT(idle)},
     {0, "native", NULL, "show an interpreter's own functions, not those of its program", AT(native)},
+    {0, "debuginfod", NULL, "fetch debug information first, for lines of source, from the servers that\n"
+                            "DEBUGINFOD_URLS names", AT(debuginfod)},
     {0, "no-whom", NULL, "without wakers and preemptors: attach nothing to wakeups and interrupts",
      AT(no_whom)},
     {0, "top", "N", "the first N processes only (default 5; 0: all)",
@@ -188,6 +193,20 @@ static int take_word(struct cli_parser *parser, struct options *options, int *re
     return -1;
 }
 
+static int check_debuginfod(const struct cli_command *self, const struct options *options)
+{
+    if (options->targets.all)
+        return cli_usage_error(self, "--debuginfod is not for all of a machine: name what to look "
+                                     "at");
+#ifdef HAVE_RECORD
+    return debug_fetch_check(self);
+#else
+    return cli_usage_error(self,
+                           "this prcb was built without what --debuginfod needs (meson option "
+                           "'record')");
+#endif
+}
+
 static int parse(const struct cli_command *self, int argc, char **argv, struct options *ret,
                  int *ret_status)
 {
@@ -224,6 +243,8 @@ static int parse(const struct cli_command *self, int argc, char **argv, struct o
             cli_usage_error(self, "--spans is for text, --json, --brief and --pprof alone");
     if (*ret_status == CLI_OK && ret->targets.form.number == WHY_PPROF)
         *ret_status = check_pprof(self, ret);
+    if (*ret_status == CLI_OK && ret->debuginfod)
+        *ret_status = check_debuginfod(self, ret);
     return *ret_status == CLI_OK ? CLI_OK : -1;
 }
 
@@ -585,7 +606,7 @@ static int report(struct run *run)
     prcb_stacks_status(looks_stacks(run->looks), &stacks);
     if (run->objects) {
         objects_find_ends(run->objects);
-        why_find_symbols(run->objects);
+        why_find_symbols(run->objects, run->options->debuginfod);
     }
     result = verdicts_make(run, &report, &verdicts);
     if (result) {
@@ -628,7 +649,7 @@ static int report_chain(struct run *run)
         return result;
     objects_find_ends(run->objects);
     chain_add_ends(&chain, run->objects);
-    why_find_symbols(run->objects);
+    why_find_symbols(run->objects, run->options->debuginfod);
     if (run->options->targets.form.number == WHY_JSON)
         result = why_write_chain_json(run->output.stream, &chain, run->objects);
     else
@@ -761,7 +782,8 @@ static int open_all(struct run *run, struct prcb_error *err)
                  (run->options->owners ? PRCB_OPEN_OWNERS : 0),
     };
     const uint32_t flags = (run->options->native ? PRCB_STACKS_NATIVE : 0) |
-                           (run->options->spans ? PRCB_STACKS_SPANS : 0);
+                           (run->options->spans ? PRCB_STACKS_SPANS : 0) |
+                           (run->options->debuginfod ? PRCB_STACKS_FETCHED : 0);
     bool pprof = run->options->targets.form.number == WHY_PPROF;
     struct why_source source = {.read = looks_read,
                                 .min_wait_ns = run->options->min_ns,
@@ -795,8 +817,13 @@ static int run_with(const struct cli_command *self, const struct options *option
 {
     struct run run = {.command = self, .options = options};
     struct prcb_error err;
-    int status, result = stat_wait_init(&run.wait);
+    int status, result;
 
+#ifdef HAVE_RECORD
+    if (options->debuginfod)
+        debug_fetch(self, &options->targets);
+#endif
+    result = stat_wait_init(&run.wait);
     if (result)
         return cli_error(self, "pipe: %s", strerror(-result));
     if (open_all(&run, &err)) {

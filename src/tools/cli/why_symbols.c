@@ -11,7 +11,7 @@ static bool is_in(const struct object *object, int file)
     return object->kind == OBJECT_FUTEX && object->file == file && !object->symbol;
 }
 
-static void find_in_file(struct objects *objects, int file, struct namer *namer)
+static void find_in_file(struct objects *objects, int file, bool fetched, struct namer *namer)
 {
     uint32_t count = objects_count(objects), wanted = 0, at = 0;
     uint64_t *places = calloc(count + 1, sizeof(*places));
@@ -20,7 +20,8 @@ static void find_in_file(struct objects *objects, int file, struct namer *namer)
                                         .file = "",
                                         .place = objects_file(objects, file),
                                         .build_id = "",
-                                        .uid = -1};
+                                        .uid = -1,
+                                        .fetched = fetched};
 
     for (uint32_t i = 1; places && i <= count; i++) {
         if (is_in(objects_at(objects, i), file))
@@ -39,18 +40,19 @@ static void find_in_file(struct objects *objects, int file, struct namer *namer)
     free(places);
 }
 
-void why_find_symbols(struct objects *objects)
+void why_find_symbols(struct objects *objects, bool fetched)
 {
     struct namer namer = {.wasted_count = 0};
 
     for (int file = 0; objects_file(objects, file) != OBJECTS_NO_FILE; file++) {
         if (objects_file(objects, file) >= 0)
-            find_in_file(objects, file, &namer);
+            find_in_file(objects, file, fetched, &namer);
     }
 }
 #else
-void why_find_symbols(struct objects *objects)
+void why_find_symbols(struct objects *objects, bool fetched)
 {
     (void)objects;
+    (void)fetched;
 }
 #endif

@@ -7,7 +7,8 @@
 
 #include "objects.h"
 
-/* Asks for the names of each file at once. A variable without a name stays without. */
-void why_find_symbols(struct objects *objects);
+/* Asks for the names of each file at once. A variable without a name stays without. fetched: by
+ * what debuginfod's client has, too. */
+void why_find_symbols(struct objects *objects, bool fetched);
 
 #endif
