@@ -199,6 +199,10 @@ static void test_lock(void **state)
     doings[0].part.wait = (struct object_wait){.object = HEAP, .holder = INDEXER};
     assert_non_null(strstr(said(&w), "; reporter (12) holds it and waits for the lock 0x2000 "
                                      "([heap]) in build_report().\n"));
+    /* Without a function that locks it is a futex. */
+    doings[0].part.stack.word = NULL;
+    assert_non_null(strstr(said(&w), "and waits for the futex 0x2000 ([heap]) in build_report"));
+    doings[0].part.stack.word = "mutex";
     /* What the next one does is told where others waited for that. */
     add(&w, 0, doings[0].part);
     doings[1] = (struct why_doing){.object = HEAP, .holder = INDEXER, .state = WHY_RUNS, .ns = MS};

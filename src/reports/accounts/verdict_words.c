@@ -111,7 +111,8 @@ static void put_end(FILE *out, const struct object *object)
     fputs(object->kind == OBJECT_FIFO ? "FIFO " : "", out);
 }
 
-static void put_object(FILE *out, const struct object *object)
+/* lock: a futex without a name is a lock, by the functions of the stack. */
+static void put_object(FILE *out, const struct object *object, bool lock)
 {
     const char *remote = verdict_remote_of(object);
 
@@ -122,7 +123,10 @@ static void put_object(FILE *out, const struct object *object)
             verdict_put_name(out, object->symbol);
             return;
         }
-        fputs(object->kind == OBJECT_LOCK ? "the kernel's lock " : "the lock ", out);
+        fputs(object->kind == OBJECT_LOCK ? "the kernel's lock "
+              : lock                      ? "the lock "
+                                          : "the futex ",
+              out);
         verdict_put_name(out, object->name);
         return;
     case OBJECT_EPOLL:
@@ -167,7 +171,7 @@ static void put_cause(FILE *out, const struct why_part *part, const struct objec
     fputs(part->cause == PRCB_CAUSE_OTHER_D ? " (uninterruptible)" : "", out);
     if (object) {
         fputs(", for ", out);
-        put_object(out, object);
+        put_object(out, object, false);
     }
 }
 
@@ -186,7 +190,7 @@ void verdict_put_verb(FILE *out, const struct making *m, const struct why_part *
         if (*text == '~') {
             fputs(one ? "s" : "", out);
         } else if (text[0] == '%' && text[1] == 's') {
-            put_object(out, object);
+            put_object(out, object, phrase->word != NULL);
             text++;
         } else {
             fputc(*text, out);
@@ -316,7 +320,7 @@ bool verdict_put_holders(FILE *out, const struct making *m, const struct why_pro
         doing = doing_of(process, object, one ? most.holder : 0);
         fputs("; ", out);
         if (one) {
-            put_object(out, holder);
+            put_object(out, holder, false);
             fprintf(out, " hold%s it", holder->detail ? "s, or held," : "s");
         } else {
             fprintf(out, "%zu threads hold it in turn", others + 1);
