@@ -584,7 +584,35 @@ class Prcbds(unittest.TestCase):
         self.assertLess(int(facts["end_ns"]) - int(facts["start_ns"]), 59e9)
         report = prcb("report", path)
         self.assertEqual(report.returncode, 0, report.stderr)
+        self.top_goes_back(last)
         self.rules_on_what_prcbd_keeps()
+
+    def top_goes_back(self, ended):
+        """prcb top begins with the time before it: a program that had ended, and one that goes on."""
+        history = os.path.join(self.folder, "history")
+        # pylint: disable-next=consider-using-with
+        ticks = subprocess.Popen([sys.executable, "-c", "import time\nwhile True: time.sleep(0.01)"])
+        self.addCleanup(ticks.wait)
+        self.addCleanup(ticks.kill)
+        began = time.monotonic_ns()
+        until(lambda: time.monotonic_ns() > began + 5e8)
+        asked = time.monotonic_ns()
+        result = prcb("top", "-q", "-a", "-d", "0.2", "-n", "2", "-w", history, **self.env)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        rows = "SELECT t.id, i.end_ns, p.wall_ns, p.run_ns + p.ready_ns + p.wait_ns, p.switches, p.run_ns FROM " \
+               "interval_threads p JOIN intervals i ON i.id = p.interval JOIN threads t ON t.id = p.thread WHERE t.tid = ? " \
+               "AND p.wall_ns NOT NULL ORDER BY 2"
+        with sqlite3.connect(history) as db:
+            before, both = (db.execute(rows, (tid,)).fetchall() for tid in (ended[0], ticks.pid))
+        self.assertLess(before[-1][1], asked)
+        self.assertGreaterEqual(sum(row[4] for row in before), ended[1])
+        # It is one thread, before and after, and has each interval once.
+        self.assertEqual(len({row[0] for row in both}), 1)
+        self.assertTrue(both[0][1] < asked < both[-1][1], both)
+        ends = [row[1] for row in both]
+        self.assertEqual(len(ends), len(set(ends)))
+        for _, _, wall, parts, _, run in before + both:
+            self.assertTrue(parts == wall > 0 and run <= wall, before + both)
 
     def rules_on_what_prcbd_keeps(self):
         keep = os.path.join(self.folder, "keep")

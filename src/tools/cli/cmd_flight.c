@@ -487,7 +487,8 @@ static int open_prcbds(struct flight *f, struct prcb_error *err)
 static bool may_be_prcbds(const struct flight *f)
 {
     return !f->stacks && !f->megabytes && !f->targets.max_threads &&
-           f->targets.tier != PRCB_TIER_BPF && !stat_options_have_targets(&f->targets);
+           f->targets.tier != PRCB_TIER_BPF &&
+           (f->targets.all || !stat_options_have_targets(&f->targets));
 }
 
 /* Programs of its own have as much room as is asked for; prcbd gives some megabytes. */
@@ -522,7 +523,7 @@ static int open_session(struct flight *f, struct prcb_error *err)
         result = stat_targets_profile_visible(f->session, &f->targets, &f->wait, &own, err);
     if (!result)
         result = open_stacks(f, err);
-    f->all = !own && !stat_options_have_targets(&f->targets);
+    f->all = f->targets.all || (!own && !stat_options_have_targets(&f->targets));
     f->began = now_ns();
     return result;
 }

@@ -214,7 +214,9 @@ static int open_all(struct top_run *run, struct prcb_error *err)
         .max_threads = (uint32_t)targets->max_threads,
         .flags = (run->options->quiet ? 0u : PRCB_OPEN_REGISTERS) |
                  (run->whom ? PRCB_OPEN_EDGES : 0u) |
-                 (stat_options_have_targets(targets) ? 0u : PRCB_OPEN_SHARED),
+                 (targets->all || !stat_options_have_targets(targets)
+                      ? PRCB_OPEN_SHARED | PRCB_OPEN_SWITCHES
+                      : 0u),
     };
     int result = check_proc_numbers(err);
 
@@ -228,6 +230,9 @@ static int open_all(struct top_run *run, struct prcb_error *err)
     result = stat_targets_profile_visible(run->session, targets, &run->wait, &run->own, err);
     if (!result) {
         run->view = stat_targets_view(targets);
+        result = top_run_look_back(run, err);
+    }
+    if (!result) {
         result = top_source_open(run->session, run->view, &run->model, &run->source, err);
     }
     if (!result) {

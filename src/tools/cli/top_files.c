@@ -14,6 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <prcb/sample.h>
+
+#include "array.h"
+#include "moment.h"
 #include "top_file.h"
 
 #define KEEP_DAYS  7
@@ -169,7 +173,104 @@ void top_run_export(struct top_run *run)
         top_ui_say(&run->ui, false, "written: %s", name);
     top_grid_deinit(&grid);
 }
+/* ---- the time before ---- */
+
+struct living {
+    struct living_thread {
+        pid_t tid;
+        uint64_t key;
+    } * threads;
+    size_t count, room;
+};
+
+static int by_tid(const void *left, const void *right)
+{
+    const struct living_thread *a = left, *b = right;
+
+    return (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+static int take_living(const struct prcb_account *a, void *ctx)
+{
+    struct living *living = ctx;
+    const struct living_thread thread = {a->tid, a->key};
+
+    return a->flags & PRCB_ACCOUNT_EXITED || !a->tid
+               ? 0
+               : array_add(living->threads, living->count, living->room, thread);
+}
+
+static uint64_t key_of(void *ctx, pid_t tid)
+{
+    struct living *living = ctx;
+    const struct living_thread of = {.tid = tid};
+    struct living_thread *thread = array_search(&of, living->threads, living->count, by_tid);
+    uint64_t key = thread ? thread->key : 0;
+
+    if (thread)
+        thread->key = 0;
+    return key;
+}
+
+static int load_before(struct top_run *run, const char *path, struct prcb_error *err)
+{
+    const struct moment_options how = {
+        .path = path, .last_ns = run->options->history_ns, .all = true};
+    uint32_t frames = run->model.max_frames;
+    struct top_reader *reader = NULL;
+    struct living living = {0};
+    struct moment moment;
+    bool changed;
+    int result = moment_write(run->session, &how, &moment, err);
+
+    if (!result)
+        result = prcb_walk(run->session, take_living, &living, err);
+    array_sort(living.threads, living.count, by_tid);
+    if (!result)
+        result = top_reader_open(path, run->ui.setting.interval_ns, &reader, err);
+    if (!result)
+        result = top_reader_set_keys(reader, key_of, &living);
+    if (!result)
+        result = top_reader_load(reader, &run->model, INT64_MAX, &changed, err);
+    run->model.max_frames = frames;
+    top_reader_close(reader);
+    free(living.threads);
+    return result;
+}
+
+int top_run_look_back(struct top_run *run, struct prcb_error *err)
+{
+    const char *place = getenv("TMPDIR");
+    char folder[4000], path[4096];
+    int result;
+
+    /* Tables are of what is to come. */
+    if ((run->options->batch && !run->history) || prcb_session_switches_rewind(run->session, NULL))
+        return 0;
+    snprintf(folder, sizeof(folder), "%s/prcb-top-XXXXXX", place && *place ? place : "/tmp");
+    if (!mkdtemp(folder)) {
+        top_ui_say(&run->ui, true, "%s: %s: no history before now", folder, strerror(errno));
+        return 0;
+    }
+    snprintf(path, sizeof(path), "%s/before.db", folder);
+    result = load_before(run, path, err);
+    unlink(path);
+    rmdir(folder);
+    if (result) {
+        top_model_clear(&run->model);
+        top_ui_say(&run->ui, true, "no history before now: %s", err->text);
+    }
+    for (uint32_t i = 0; i < run->model.frame_count && run->history; i++) {
+        if (top_history_add(run->history, &run->model, i, err))
+            return err->code;
+    }
+    return 0;
+}
 #else
+int top_run_look_back(struct top_run *run, struct prcb_error *err)
+{
+    return 0;
+}
 int top_run_open_history(struct top_run *run, struct prcb_error *err)
 {
     return 0;

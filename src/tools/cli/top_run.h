@@ -70,6 +70,9 @@ void top_run_whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
 int top_run_open_history(struct top_run *run, struct prcb_error *err);
 /* Writes the interval that has just ended. */
 int top_run_write_history(struct top_run *run, struct prcb_error *err);
+/* Begins the history with what the switches tell that prcbd keeps, if it does: before the source is
+ * opened. */
+int top_run_look_back(struct top_run *run, struct prcb_error *err);
 int top_run_open_reader(struct top_run *run, struct prcb_error *err);
 void top_run_close_files(struct top_run *run);
 /* Save the history in memory and the screen, or the panes of the selected row. The screen says

@@ -328,6 +328,7 @@ struct top_reader {
     struct place *places;
     uint32_t count, room;
     bool of_switches;
+    uint64_t *keys; /* by recorded thread: the caller's, 0: none; NULL: of none */
     /* While intervals are loaded: */
     struct top_model *model;
     struct top_delta *deltas; /* of one interval, by recorded thread */
@@ -411,8 +412,9 @@ static int thread_of(struct top_reader *r, int64_t id, uint32_t *ret)
     if (at == SIZE_MAX)
         return -EBADMSG;
     thread = &r->recording.threads[at];
-    result = top_model_thread(r->model, (uint64_t)at + 1, (pid_t)thread->pid, (pid_t)thread->tid,
-                              thread->name, thread->start_ns, ret);
+    result = top_model_thread(r->model, r->keys && r->keys[at] ? r->keys[at] : (uint64_t)at + 1,
+                              (pid_t)thread->pid, (pid_t)thread->tid, thread->name,
+                              thread->start_ns, ret);
     if (!result)
         r->model->threads[*ret].end_ns = thread->end_ns;
     return result;
@@ -650,10 +652,9 @@ static int load_entries(struct top_reader *r, uint32_t *at)
     return result ? result : top_model_add(r->model, &delta, parts);
 }
 
-/* Returns the moment of the wall clock at which the recording started. */
-static int64_t started(const struct top_reader *r)
+static int64_t clock_fact(const struct top_reader *r, const char *name)
 {
-    char *text = recording_fact(&r->recording, "started");
+    char *text = recording_fact(&r->recording, name);
     struct tm tm = {0};
     int64_t ns = 0;
 
@@ -661,6 +662,15 @@ static int64_t started(const struct top_reader *r)
         ns = (int64_t)timegm(&tm) * 1000000000;
     free(text);
     return ns;
+}
+
+/* Returns the moment of the wall clock at which the recording started. That of a flight recorder
+ * knows when it ended. */
+static int64_t started(const struct top_reader *r)
+{
+    int64_t ns = clock_fact(r, "started"), ended = ns ? 0 : clock_fact(r, "ended");
+
+    return ended ? ended - (int64_t)(r->recording.end_ns - r->recording.start_ns) : ns;
 }
 
 /* Spreads what a processor's totals grew by between two moments evenly over the intervals
@@ -816,10 +826,24 @@ void top_reader_close(struct top_reader *r)
     recording_close(&r->recording);
     free(r->host);
     free(r->places);
+    free(r->keys);
     free(r->entries);
     free(r->deltas);
     free(r->parts);
     free(r);
+}
+
+int top_reader_set_keys(struct top_reader *r, uint64_t (*key_of)(void *ctx, pid_t tid), void *ctx)
+{
+    size_t count = r->recording.thread_count;
+
+    r->keys = calloc(count + 1, sizeof(*r->keys));
+    /* The last of those with a number is the one that lives. */
+    for (size_t i = count; r->keys && i--;) {
+        if (!r->recording.threads[i].end_ns)
+            r->keys[i] = key_of(ctx, (pid_t)r->recording.threads[i].tid);
+    }
+    return r->keys ? 0 : -ENOMEM;
 }
 
 const char *top_reader_host(const struct top_reader *r)

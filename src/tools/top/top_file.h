@@ -42,6 +42,9 @@ struct top_reader;
 int top_reader_open(const char *path, uint64_t interval_ns, struct top_reader **ret,
                     struct prcb_error *err);
 void top_reader_close(struct top_reader *r); /* NULL is allowed */
+/* Before it is loaded: threads of a recording of switches that had not ended get keys of the
+ * caller's, who goes on with them: each key once, 0: it has none. -ENOMEM */
+int top_reader_set_keys(struct top_reader *r, uint64_t (*key_of)(void *ctx, pid_t tid), void *ctx);
 /* Fills the model with intervals around a moment of the wall clock (INT64_MAX: the last ones), as
  * many as it keeps. *ret_changed: it has others now. */
 int top_reader_load(struct top_reader *r, struct top_model *m, int64_t clock_ns, bool *ret_changed,

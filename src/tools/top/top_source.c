@@ -429,6 +429,8 @@ static int take_account(const struct prcb_account *a, void *ctx)
                    : 0;
     }
     s->model->threads[delta.thread].kernel = a->flags & PRCB_ACCOUNT_KTHREAD;
+    if (!s->begun) /* what was before is no interval's */
+        return keep(past, a) || top_model_add(s->model, &delta, parts) ? -ENOMEM : 0;
     delta.wall_ns = a->wall_ns - past->wall_ns;
     delta.run_ns = a->run_ns - past->run_ns;
     delta.switches = (uint32_t)(a->switches - past->switches);
@@ -476,6 +478,11 @@ static void take_processors(struct top_source *s, struct top_processors *ret)
     ret->exact = s->view && prcb_processors_tier(s->view) != PRCB_TIER_PERF;
 }
 
+static uint64_t end_of(const struct top_model *m)
+{
+    return top_model_frame(m, m->frame_count - 1)->end_ns;
+}
+
 int top_source_take(struct top_source *s, bool *ret_added, struct prcb_error *err)
 {
     struct top_frame frame = {.present = 0};
@@ -504,13 +511,14 @@ int top_source_take(struct top_source *s, bool *ret_added, struct prcb_error *er
         result = give_back(s, err);
     take_processors(s, &frame.processors);
     *ret_added = false;
-    if (!result && s->begun) {
+    if (!result && (s->begun || s->model->frame_count)) {
+        /* From earlier intervals to its own first look it knows nothing but what threads are in. */
         frame.end_ns = s->now_ns;
-        frame.wall_ns = s->now_ns - s->last_ns;
+        frame.wall_ns = s->now_ns - (s->begun ? s->last_ns : end_of(s->model));
         frame.clock_ns = (int64_t)now_by(CLOCK_REALTIME);
-        frame.present = s->present;
+        frame.present = s->begun ? s->present : 0;
         result = top_model_end(s->model, &frame);
-        *ret_added = !result;
+        *ret_added = !result && s->begun;
     } else if (!result) {
         /* Time before the first interval counts for nobody, but the threads' present states
          * count. */
