@@ -24,6 +24,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -1340,6 +1341,24 @@ class Ends(Recording):
         self.assertGreater(report["samples"], 100)
         self.assertFalse(report["complete"])
 
+    @unittest.skipIf(SANITIZED, "a sanitizer's memory is no witness")
+    def test_bombs(self):
+        """5,000 threads, 1,000 processes and 200 programs one after the other, 65,000 mappings: the program comes to its
+        end, and the recorder's memory and file are what they may be."""
+        for way in "threads", "processes", "programs", "mappings":
+            with subprocess.Popen([PRCB, "record", "-g", "-o", self.path, "--", os.environ["RECORD_BOMBS"], way],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+                watch = threading.Timer(60, process.kill)
+                watch.start()
+                out, said = process.stdout.read(), process.stderr.read()
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                watch.cancel()
+            self.assertEqual((process.returncode, out), (0, b"done\n"), (way, said))
+            self.assertLess(used.ru_maxrss, 256 * 1024, way)  # KiB
+            self.assertLess(os.path.getsize(self.path), 32 << 20, way)
+            self.assertEqual(prcb("report", self.path).returncode, 0, way)
+
     @unittest.skipUnless(os.environ.get("BAD_DISK_LIBRARY"), "needs a library of the build")
     def test_a_disk_that_fails(self):
         """From the first write on, and later, when the beginning is there. The command comes to its end."""
@@ -1728,6 +1747,7 @@ while True: ctypes.CFUNCTYPE(None)(at)()
         """Anybody may write /tmp/perf-PID.map: only the process's user is believed."""
         write = "open('/tmp/perf-%d.map' % os.getpid(), 'w').write(row)"
         self.assertTrue(self.jitted(write))
+        self.assertFalse(self.jitted("os.mkfifo('/tmp/perf-%d.map' % os.getpid())"))  # nobody waits for its other end
         self.assertFalse(self.jitted(
             "open('/tmp/prcb-list', 'w').write(row)\n"
             "os.symlink('/tmp/prcb-list', '/tmp/perf-%d.map' % os.getpid())"))

@@ -4,6 +4,7 @@
 rights, BPF programs that write into what is read-only, files put where prcbd looks. Each attack
 succeeded once; docs/security.md tells what it could do. PRCB_ATTACK_TIMES makes those that depend on
 luck longer: ./dev attack."""
+import errno
 import os
 import select
 import shutil
@@ -240,6 +241,21 @@ class Writers(Case):
         self.assertGreater(switches, 2)
         self.assertEqual(registers, (0, 0, 0, 0))
         self.assertEqual(objects, {(0, 0, 0)})
+
+    def test_a_shared_session_is_not_for_who_may_write_it(self):
+        """What many read, nobody may write: not who may profile all and has CAP_BPF either."""
+        daemon = Daemon(os.environ["PRCBD"], "profile_all = all")
+        self.addCleanup(daemon.stop)
+
+        def joins():
+            try:
+                Client(daemon.socket).open(flags=wire.OPEN_SHARED)
+            except Refused as refused:
+                return refused.status, refused.text
+            return 0, ""
+        status, text = self.as_writer(joins)
+        self.assertEqual((status, "CAP_BPF" in text), (-errno.EPERM, True), text)
+        self.assertEqual(as_user(OTHER, joins), (0, ""))
 
     def test_anothers_head_and_clock(self):
         """What one client writes, another does not read."""
