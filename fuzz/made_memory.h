@@ -53,6 +53,22 @@ static inline void read_thread(const struct runtime *runtime, struct runtime_pro
     memory_deinit(&memory);
 }
 
+static inline void list_threads(const struct runtime *runtime, struct runtime_process *process,
+                                struct input input)
+{
+    static struct runtime_threads threads;
+    struct memory memory;
+
+    memory_init(&memory);
+    memory.fetch = fetch;
+    memory.ctx = &input;
+    memory_begin(&memory);
+    process->memory = &memory;
+    runtime_list(runtime, process, &threads);
+    assert(threads.count <= RUNTIME_THREADS);
+    memory_deinit(&memory);
+}
+
 static inline void read_made(const struct runtime *runtime, struct runtime_process *process,
                              struct input input)
 {
@@ -62,6 +78,7 @@ static inline void read_made(const struct runtime *runtime, struct runtime_proce
     read_thread(runtime, process, &thread, input);
     if (!runtime->read_nodes)
         return;
+    list_threads(runtime, process, input);
     memcpy(nodes, input.data, input.size < sizeof(nodes) ? input.size : sizeof(nodes));
     thread.nodes = nodes;
     thread.began_ns = UINT64_MAX;

@@ -108,6 +108,8 @@ enum prcb_open_flag {
                                       thread was ready as well, by cgroup. daemon tier: for those
                                       who see all processes in /proc. Ignored where there are no
                                       edges */
+    PRCB_OPEN_RAN =
+        1 << 13, /* bpf tier, with PRCB_OPEN_CHOSEN: prcb_ran_program. Ignored elsewhere */
     PRCB_OPEN_HURRY = 1 << 11, /* daemon tier: each call gives prcbd 0.2 s to answer, not 10; for
                                   programs that have other work than to wait for it. Ignored
                                   elsewhere */
@@ -455,6 +457,28 @@ struct prcb_chain {
  * is no such account. */
 PRCB_API int prcb_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *chain,
                                struct prcb_error *err);
+
+/* A moment at which a thread ran, and what its list (prcb_chosen_chain) was then. */
+struct prcb_ran {
+    size_t size; /* sizeof(struct prcb_ran) */
+    pid_t tid, pid;
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    uint64_t pc;      /* the instruction that was interrupted, as of the event's own sample */
+    uint32_t node_count;
+    uint32_t whole;                /* as of struct prcb_chosen */
+    const struct prcb_node *nodes; /* borrowed during the call */
+};
+typedef int (*prcb_ran_fn)(const struct prcb_ran *ran, void *ctx);
+
+/* A program for events of the clocks (PERF_EVENT_IOC_SET_BPF): the list of a thread of the session
+ * is copied each time the event interrupts it. Returns its descriptor, borrowed. The event's own
+ * sample of the moment has the same thread and instruction, and a time that differs by what the
+ * kernel does in between, some microseconds, one way or the other. -EOPNOTSUPP: the session was
+ * opened without PRCB_OPEN_RAN. */
+PRCB_API int prcb_ran_program(struct prcb *p, struct prcb_error *err);
+/* Hands on what was copied since the last call, in the order it came. What found no room is left
+ * out. Stops at the first non-zero return and returns it. */
+PRCB_API int prcb_ran_read(struct prcb *p, prcb_ran_fn fn, void *ctx, struct prcb_error *err);
 
 /* The kernel's part of the stack of a thread that waits: the names of its functions, innermost
  * first, each with a newline ("io_schedule\n", "ext4_map_blocks [ext4]\n"). Where the thread sleeps

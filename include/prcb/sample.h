@@ -77,6 +77,9 @@ PRCB_API int prcb_sampler_choose(struct prcb_sampler *s, pid_t pid, pid_t tid,
 /* A program for other events of the clocks (PERF_EVENT_IOC_SET_BPF): only samples of chosen threads
  * are made. Borrowed. */
 PRCB_API int prcb_sampler_filter(const struct prcb_sampler *s);
+/* From now on that program goes on with this one for samples of chosen threads: prcb_ran_program of
+ * a session. It has to let them be made. -EINVAL the sampler chooses no threads */
+PRCB_API int prcb_sampler_filter_then(struct prcb_sampler *s, int program, struct prcb_error *err);
 
 /* Whether cpu-clock can sample on a processor: 0, or as prcb_sample_open. */
 PRCB_API int prcb_sampler_check(struct prcb_sampler *s, int cpu, struct prcb_error *err);

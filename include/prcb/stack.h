@@ -107,6 +107,11 @@ struct prcb_stack {
     struct prcb_span_id span;
 };
 
+/* Reads what a process has mapped before a stack of it is asked for, which takes longest for the
+ * first one. Of the threads of its interpreter that the session profiles by now, frames are copied
+ * with each wait from now on (prcb_chosen_chain). Errors as of prcb_stacks_read. */
+PRCB_API int prcb_stacks_meet(struct prcb_stacks *s, pid_t pid, struct prcb_error *err);
+
 /* The stack of the wait that a record (of prcb_thread_read or prcb_walk) shows. A wait that was
  * asked for before is answered from memory. Where the cause does not say where in the kernel it is
  * (storage, kernel locks, devices), the functions in the kernel come first, as of
@@ -135,11 +140,17 @@ struct prcb_running {
     uint64_t stack_at;      /* address of the copy's first byte: the stack pointer */
     const void *stack;
     size_t stack_bytes;
+    /* As of struct prcb_ran, of the same moment; node_count 0: none. */
+    uint32_t node_count, whole;
+    const struct prcb_node *nodes;
+    uint64_t time_ns;
 };
 
-/* Its stack, unwound like that of a wait. Frames are not named, but for the last, and belong to the
- * reader until the next call of this function; the stack has no id, no kernel's and no
- * interpreter's frames: a thread that ran on has left these behind. What the process has mapped is
+/* Its stack, unwound like that of a wait. Frames are not named, but for the last and an
+ * interpreter's, and belong to the reader until the next call of this function; the stack has no
+ * id and no kernel's frames, and an interpreter's only where their list is there: a thread that ran
+ * on has left these behind. With a session of PRCB_OPEN_RAN lists are copied from the first time on
+ * that a thread of a process was asked for. What the process has mapped is
  * read now: the caller has to know whether it ran the same program at that moment, and had the
  * frames' files mapped at their places. No session is needed: the reader may have been opened with
  * p = NULL, and then has this function alone. Errors as of prcb_stacks_unwind. */

@@ -2,13 +2,16 @@
  *
  * The user registers in an account are those with which the thread waits: as procfs shows them,
  * and for the frame pointer, which procfs does not show, a value that the waiter chose. The
- * kernel's part of its stack has the functions that /proc/PID/stack shows.
+ * kernel's part of its stack has the functions that /proc/PID/stack shows. A list in a thread's
+ * memory is copied as it runs.
  */
 #include "harness.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -239,6 +242,88 @@ static void test_a_running_thread_has_none(void **state)
     assert_false(must_read(t).present & PRCB_HAS_REGISTERS);
 }
 
+/* A list as an interpreter's frames are one, of three nodes. */
+struct node {
+    struct node *next;
+    uint64_t words[2];
+    uint8_t byte;
+};
+struct list {
+    uint64_t proof;
+    struct node *first;
+};
+
+struct found {
+    uint64_t count, began_ns, ended_ns;
+};
+
+static int take_ran(const struct prcb_ran *ran, void *ctx)
+{
+    struct found *found = ctx;
+
+    found->count++;
+    assert_int_equal(ran->tid, gettid());
+    assert_int_equal(ran->pid, getpid());
+    assert_in_range(ran->time_ns, found->began_ns, found->ended_ns);
+    assert_int_equal(ran->node_count, 3);
+    assert_int_equal(ran->whole, 1);
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_int_equal(ran->nodes[i].words[0], i);
+        assert_int_equal(ran->nodes[i].words[1], 10 * i);
+        assert_int_equal(ran->nodes[i].byte, 20 + i);
+    }
+    return 0;
+}
+
+/* An event of the calling thread's processor time, each millisecond. */
+static int open_clock(void)
+{
+    struct perf_event_attr attr = {
+        .size = sizeof(attr),
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .sample_period = 1000000,
+    };
+    int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void test_a_list_as_its_thread_runs(void **state)
+{
+    struct prcb *p = session_open_flags(64, PRCB_OPEN_CHOSEN | PRCB_OPEN_RAN);
+    struct prcb_thread *t = must_open(p, 0);
+    struct node nodes[3];
+    struct list list = {CHOSEN, nodes};
+    struct found found = {.began_ns = mono_ns()};
+    const struct prcb_chain chain = {
+        .size = sizeof(chain),
+        .head = (uintptr_t)&list,
+        .proof = CHOSEN,
+        .hop = PRCB_CHAIN_NONE,
+        .first = offsetof(struct list, first),
+        .words = {offsetof(struct node, words), offsetof(struct node, words) + 8},
+        .byte = offsetof(struct node, byte),
+    };
+    int event = open_clock();
+
+    for (uint64_t i = 0; i < 3; i++)
+        nodes[i] = (struct node){i < 2 ? &nodes[i + 1] : NULL, {i, 10 * i}, (uint8_t)(20 + i)};
+    assert_int_equal(prcb_chosen_chain(p, must_read(t).key, &chain, NULL), 0);
+    assert_int_equal(ioctl(event, PERF_EVENT_IOC_SET_BPF, prcb_ran_program(p, NULL)), 0);
+    for (int i = 0; i < TRIES && !found.count; i++) {
+        found.ended_ns = mono_ns() + 2000000;
+        while (mono_ns() < found.ended_ns)
+            ;
+        assert_int_equal(prcb_ran_read(p, take_ran, &found, NULL), 0);
+    }
+    assert_true(found.count);
+    close(event);
+    /* Another session copies none. */
+    assert_int_equal(prcb_ran_program(session_open_flags(64, PRCB_OPEN_CHOSEN), NULL), -EOPNOTSUPP);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +333,7 @@ int main(void)
         BPF_TEST(test_objects_are_the_files),
         BPF_TEST(test_objects_are_not_kept_unless_asked_for),
         BPF_TEST(test_a_running_thread_has_none),
+        BPF_TEST(test_a_list_as_its_thread_runs),
     };
 
     return BPF_RUN("registers", tests);

@@ -4,6 +4,7 @@
 
 Witness: the interpreter's own sys._current_frames() of the same threads, which do not move.
 """
+import collections
 import contextlib
 import glob
 import json
@@ -27,7 +28,7 @@ def interpreters():
     for path in [sys.executable, "/usr/bin/python3", *sorted(glob.glob("/root/.pyenv/versions/*/bin/python3"))]:
         said = subprocess.run([path, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"],
                               capture_output=True, text=True, check=False).stdout.strip()
-        if re.fullmatch(r"3\.(9|1[0-3])\..*", said):
+        if re.fullmatch(r"3\.(9|1[0-4])\..*", said):
             found.setdefault(said, path)
     return found
 
@@ -189,6 +190,54 @@ class Frames(unittest.TestCase):
         for frames in witness.values():
             self.assertIn(tuple(frames), found)
             self.assertLessEqual({(function, file) for function, file, _ in frames}, functions)
+
+
+# Half of its time in each of two functions, by its own clock; it never waits.
+BUSY = """
+import time
+def left(until):
+    while time.thread_time_ns() < until: pass
+class Right:
+    def run(self, until):
+        while time.thread_time_ns() < until: pass
+def turn(now):
+    left(now + 3000000)
+    Right().run(now + 6000000)
+def main():
+    print("ready", flush=True)
+    while True: turn(time.thread_time_ns())
+main()
+"""
+
+
+@unittest.skipUnless(ROOT, "needs root: eBPF")
+class Samples(unittest.TestCase):
+    def test_on_a_processor(self):
+        """The program itself says what a half is: five parts of six hundred samples are six deviations."""
+        for version, path in interpreters().items():
+            with self.subTest(version=version), tempfile.TemporaryDirectory() as folder:
+                process = subprocess.Popen([path, "-c", BUSY], stdout=subprocess.PIPE, text=True)
+                self.addCleanup(process.communicate)
+                self.addCleanup(process.kill)
+                self.assertEqual(process.stdout.readline(), "ready\n")
+                subprocess.run([PRCB, "record", "-g", "-o", folder + "/ran.db", "-p", str(process.pid), "--for", "0.7"],
+                               check=True, capture_output=True, timeout=60)
+                with contextlib.closing(sqlite3.connect(folder + "/ran.db")) as db:
+                    stacks = {row[0]: row[1:] for row in db.execute("SELECT id, caller, name, line FROM stacks")}
+                    found = []
+                    for stack, in db.execute("SELECT stack FROM samples"):
+                        frames = []
+                        while stack:
+                            stack, name, line = stacks[stack]
+                            if name and line:
+                                frames.append((name.rpartition(".")[2] if name != "<module>" else name, line))
+                        found.append(tuple(frames))
+                process.kill()
+                outer = (("turn", 9), ("turn", 10)), ("main", 13), ("<module>", 14)
+                left = found.count((("left", 4), outer[0][0], *outer[1:]))
+                right = found.count((("run", 7), outer[0][1], *outer[1:]))
+                self.assertGreater(left + right, 0.8 * len(found), collections.Counter(found))
+                self.assertLess(abs(left - right), 0.25 * len(found))
 
 
 SENTENCES = {

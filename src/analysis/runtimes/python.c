@@ -15,6 +15,7 @@
 #define THREADS_MOST      16384
 #define THREADS_KEPT      1024 /* places of thread states that are remembered, by number */
 #define STEPS_MOST        1024 /* frames, shims among them */
+#define MEET_MOST         4096 /* frames that are looked at before they are asked for */
 #define OFFSET_MOST       (2u << 20)
 #define SAID_WORDS        128
 #define COOKIE            "xdebugpy"
@@ -254,25 +255,38 @@ static bool read_seen(const struct python *p, uint64_t at, uint32_t bytes, struc
     return true;
 }
 
-/* The lock of the interpreter that a thread's state belongs to. */
-static void say_lock(const struct python *p, pid_t tid, struct runtime_frames *ret)
+/* Returns how many bytes of a frame hold what is read of it; 0: more than can be. */
+static uint32_t bytes_of_frame(const struct python_layout *l)
+{
+    const uint32_t members[] = {l->back, l->code, l->instruction,
+                                l->owner == PYTHON_ABSENT ? 0 : l->owner};
+    uint32_t bytes = 8;
+
+    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+        if (members[i] > PYTHON_OBJECT_MOST - 8)
+            return 0;
+        bytes = members[i] + 8 > bytes ? members[i] + 8 : bytes;
+    }
+    return bytes;
+}
+
+/* Returns where the lock of an interpreter is; 0: not known. */
+static uint64_t lock_of(const struct python *p, uint64_t interpreter)
 {
     const struct python_layout *l = &p->layout;
     uint64_t gil = p->runtime;
 
     if (l->native_id == PYTHON_ABSENT ||
-        (l->gil_pointer != PYTHON_ABSENT &&
-         !word(p, p->kept[(size_t)tid % THREADS_KEPT].interpreter, l->gil_pointer, &gil)))
-        return;
-    runtime_lock(ret, gil + l->gil_holder, l->native_id);
+        (l->gil_pointer != PYTHON_ABSENT && !word(p, interpreter, l->gil_pointer, &gil)))
+        return 0;
+    return gil + l->gil_holder;
 }
 
-/* Where the frames are that read_python() would read. */
-static void say_chain(const struct python *p, uint64_t state, struct runtime_frames *ret)
+/* Where the frames of a thread's state are; head 0: its proof cannot be read. */
+static struct runtime_chain chain_of(const struct python *p, uint64_t state)
 {
     const struct python_layout *l = &p->layout;
     struct runtime_chain chain = {
-        .head = state,
         .proof_at = l->native_id == PYTHON_ABSENT ? l->pthread : l->native_id,
         .hop = l->cframe,
         .first = l->frame,
@@ -282,7 +296,18 @@ static void say_chain(const struct python *p, uint64_t state, struct runtime_fra
     };
 
     if (word(p, state, chain.proof_at, &chain.proof))
-        runtime_chain(ret, &chain);
+        chain.head = state;
+    return chain;
+}
+
+/* Where a thread's frames and its lock are, for who copies them. */
+static void say_chain(const struct python *p, pid_t tid, uint64_t state, struct runtime_frames *ret)
+{
+    const struct runtime_chain chain = chain_of(p, state);
+
+    runtime_lock(ret, lock_of(p, p->kept[(size_t)tid % THREADS_KEPT].interpreter),
+                 p->layout.native_id);
+    runtime_chain(ret, &chain);
 }
 
 static void read_nodes(void *state, const struct runtime_thread *thread, struct runtime_frames *ret)
@@ -314,29 +339,72 @@ static void read_python(void *state, const struct runtime_process *process,
 {
     struct python *p = state;
     uint64_t own = find_state(p, thread->tid), at = own ? first_frame(p, own) : 0;
-    const struct python_layout *l = &p->layout;
-    uint32_t bytes = 8;
+    uint32_t bytes;
 
     if (!own)
         return;
-    say_lock(p, thread->tid, ret);
-    say_chain(p, own, ret);
+    say_chain(p, thread->tid, own, ret);
     runtime_set_state(ret, RUNTIME_PARTLY);
-    for (size_t i = 0; i < 4; i++) {
-        uint32_t member = (uint32_t[]){l->back, l->code, l->instruction,
-                                       l->owner == PYTHON_ABSENT ? 0 : l->owner}[i];
-
-        if (member > PYTHON_OBJECT_MOST - 8)
-            return;
-        bytes = member + 8 > bytes ? member + 8 : bytes;
-    }
-    for (unsigned i = 0; at && i < STEPS_MOST; i++) {
+    bytes = bytes_of_frame(&p->layout);
+    for (unsigned i = 0; bytes && at && i < STEPS_MOST; i++) {
         struct seen seen;
 
         if (!read_seen(p, at, bytes, &seen, &at) || !say_frame(p, &seen, ret))
             return;
     }
     runtime_set_state(ret, at ? RUNTIME_PARTLY : RUNTIME_COMPLETE);
+}
+
+/* Meets the functions that a thread executes. It may run meanwhile: what is not one is not kept. */
+static void meet(struct python *p, uint64_t state, unsigned *left)
+{
+    uint32_t bytes = bytes_of_frame(&p->layout), line;
+    uint64_t at = first_frame(p, state);
+    const char *function, *file;
+    struct seen seen;
+
+    for (unsigned i = 0; bytes && at && i < RUNTIME_NODES && *left; i++, --*left) {
+        if (!read_seen(p, at, bytes, &seen, &at))
+            return;
+        python_code_find(&p->code, seen.code & ~(uint64_t)7, seen.instruction, 0, &function, &file,
+                         &line);
+    }
+}
+
+static void list_in(struct python *p, uint64_t interpreter, unsigned *left,
+                    struct runtime_threads *ret)
+{
+    uint64_t state = 0;
+
+    if (!word(p, interpreter, p->layout.threads, &state))
+        return;
+    for (unsigned i = 0; state && i < THREADS_MOST && ret->count < RUNTIME_THREADS; i++) {
+        struct runtime_thread_chain *thread = &ret->threads[ret->count];
+
+        ret->like = chain_of(p, state);
+        *thread = (struct runtime_thread_chain){number_of(p, state), ret->like.head,
+                                                ret->like.proof, lock_of(p, interpreter)};
+        ret->count += thread->tid && thread->head;
+        meet(p, state, left);
+        if (!word(p, state, p->layout.next_thread, &state))
+            return;
+    }
+}
+
+static void list_python(void *state, struct runtime_threads *ret)
+{
+    struct python *p = state;
+    uint64_t interpreter = 0;
+    unsigned left = MEET_MOST;
+
+    ret->lock_number = p->layout.native_id;
+    if (!word(p, p->runtime, p->layout.interpreters, &interpreter))
+        return;
+    for (unsigned i = 0; interpreter && i < INTERPRETERS_MOST; i++) {
+        list_in(p, interpreter, &left, ret);
+        if (!word(p, interpreter, p->layout.next_interpreter, &interpreter))
+            return;
+    }
 }
 
 const struct runtime runtime_python = {
@@ -347,4 +415,5 @@ const struct runtime runtime_python = {
     .close = close_python,
     .read = read_python,
     .read_nodes = read_nodes,
+    .list = list_python,
 };

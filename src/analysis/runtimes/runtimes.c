@@ -338,6 +338,28 @@ void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
     }
 }
 
+void runtimes_list(struct runtimes *r, struct runtime_threads *ret)
+{
+    ret->count = 0;
+    memory_begin(&r->memory);
+    for (size_t i = 0; i < ROWS && !ret->count; i++) {
+        if (open_found(&r->found[i]) && r->found[i].row->list)
+            r->found[i].row->list(r->found[i].state, ret);
+    }
+}
+
+void runtime_list(const struct runtime *row, const struct runtime_process *process,
+                  struct runtime_threads *ret)
+{
+    void *state;
+
+    ret->count = 0;
+    if (!row->list || row->open(process, &state))
+        return;
+    row->list(state, ret);
+    row->close(state);
+}
+
 void runtime_read(const struct runtime *row, const struct runtime_process *process,
                   const struct runtime_thread *thread, const uint64_t *addresses, size_t count,
                   struct runtime_answer *ret)

@@ -15,8 +15,9 @@
  *     take the places of these functions in the machine's stack, in order.
  *   - It says by runtime_set_state() whether the thread is one of its own and all was read; what it
  *     cannot read it says by runtime_unread(), with the one step that makes it readable.
- *   - If frames are a list, it says by runtime_chain() where: then they are copied as each wait
- *     begins, and read_nodes() says the copied ones also of waits that are over.
+ *   - If frames are a list, it says by runtime_chain() where, and by list() of all threads: then
+ *     they are copied as each wait begins, and read_nodes() says the copied ones also of waits that
+ *     are over.
  *   - A runtime that has no reader yet is a row with that step alone.
  *   - A fuzz target in fuzz/ (fuzz_python.c is the model), a test beside the runtime's own witness
  *     (tests/cli/test_python_frames.py), a line in docs/interpreters.md.
@@ -70,6 +71,18 @@ struct runtime_node {
     uint64_t words[2], byte;
 };
 #define RUNTIME_NODES 128
+
+/* The same of the threads that a runtime knows, for all of which they lie alike. */
+#define RUNTIME_THREADS 512
+struct runtime_threads {
+    struct runtime_chain like; /* but for head and proof */
+    uint32_t lock_number;      /* as of struct runtime_answer, */
+    uint32_t count;
+    struct runtime_thread_chain {
+        int32_t tid; /* as the process itself counts */
+        uint64_t head, proof, lock_at;
+    } threads[RUNTIME_THREADS];
+};
 
 /* What was found of one thread. */
 struct runtime_answer {
@@ -129,8 +142,11 @@ struct runtime {
     void (*follow)(void *state, const struct runtime_process *process,
                    const struct runtime_thread *thread, const uint64_t *addresses, size_t count,
                    struct runtime_frames *ret);
+    /* NULL, both: it says no chain */
     void (*read_nodes)(void *state, const struct runtime_thread *thread,
-                       struct runtime_frames *ret); /* NULL: it says no chain */
+                       struct runtime_frames *ret);
+    /* Finds all threads, and meets what they execute, which has a name from then on. */
+    void (*list)(void *state, struct runtime_threads *ret);
 };
 
 /* Puts the next frame. False: there is no room for more. */
@@ -165,6 +181,8 @@ struct memory *runtimes_memory(struct runtimes *r);
 /* Reads the frames of a thread that waits, before it is unwound. */
 void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
                    struct runtime_answer *ret);
+/* Lists the threads whose frames can be copied; of the first runtime that has any. */
+void runtimes_list(struct runtimes *r, struct runtime_threads *ret);
 
 /* The name of the function that an address lies in; "": not known. */
 typedef void (*runtimes_name_fn)(void *ctx, uint64_t address, char *ret, size_t size);
@@ -172,6 +190,9 @@ typedef void (*runtimes_name_fn)(void *ctx, uint64_t address, char *ret, size_t 
 void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
                     runtimes_name_fn name, void *ctx, struct runtime_answer *answer);
 
+/* The same of the threads that one row lists. */
+void runtime_list(const struct runtime *row, const struct runtime_process *process,
+                  struct runtime_threads *ret);
 /* Reads a thread's frames by one row, without a program's files, for tests. addresses: of its
  * stack, for one that follows it. */
 void runtime_read(const struct runtime *row, const struct runtime_process *process,

@@ -46,6 +46,8 @@
 #define ASK_NS         5000000ull    /* a process that runs is asked again who it is */
 #define SPANS_TIMES    10            /* so many pauses later, if nothing in it publishes spans */
 #define CHAIN_ASK_NS   1000000000ull /* where a thread's frames are is asked again no sooner */
+#define FOLLOW_NS      100000000ull  /* ... nor are all threads of a process listed, */
+#define FOLLOW_YOUNG   10000000ull   /* or where it had none */
 #define FROZEN_ASK_NS  100000000ull  /* between two questions whether a process is frozen */
 #define STACK_NS       5000000000ull /* for naming one stack's functions */
 #define LINES_NS       2000000000ull /* for all lines of source */
@@ -144,6 +146,7 @@ struct process {
     uint64_t cold_ns;                  /* when it was last asked whether it is frozen, 0: never, */
     bool frozen;                       /* and was */
     uint64_t spans_ns;                 /* when it is read again for who publishes spans */
+    uint64_t follow_ns;                /* all threads of its interpreter are not listed before */
     bool usable;
     bool nested;    /* in a pid namespace of its own: it counts its threads otherwise */
     bool has_grown; /* its compiler has made code that its list did not have when it was read */
@@ -162,6 +165,7 @@ struct prcb_stacks {
     struct table texts, names, stacks, waits, chains; /* the last two by account */
     size_t kept;                                      /* bytes of texts and stacks */
     struct known_tasks *tasks;
+    struct runtime_threads *threads;           /* of the last list; NULL: there was none */
     struct known_stack *ran;                   /* of the last thread that ran */
     struct alike *alike;                       /* stacks of chosen waits, with known_stack */
     struct process processes[UNWINDER_IMAGES]; /* by number of the image */
@@ -896,11 +900,9 @@ static bool is_copied(const struct prcb_stacks *s, uint64_t key)
     return chain && chain->there;
 }
 
-/* Lets the frames of an interpreter's thread be copied as its next waits begin. */
-static void follow_chain(struct prcb_stacks *s, uint64_t key)
+static void set_chain(struct prcb_stacks *s, uint64_t key, const struct runtime_chain *said,
+                      uint64_t lock_at, uint32_t lock_number, struct known_chain *chain)
 {
-    const struct runtime_answer *runtime = unwinder_runtime(s->unwinder);
-    const struct runtime_chain *said = &runtime->chain;
     const struct prcb_chain own = {
         .size = sizeof(own),
         .head = said->head,
@@ -911,26 +913,80 @@ static void follow_chain(struct prcb_stacks *s, uint64_t key)
         .next = said->next,
         .words = {said->words[0], said->words[1]},
         .byte = said->byte,
-        .lock_at = runtime->lock_at,
-        .lock_number = runtime->lock_number,
+        .lock_at = lock_at,
+        .lock_number = lock_number,
     };
+
+    *chain = (struct known_chain){
+        .there = said->head && !prcb_chosen_chain(s->session, key, &own, NULL),
+        .asked_ns = now_ns(),
+        .lock_at = lock_at,
+        .lock_number = lock_number,
+    };
+}
+
+/* Lets the frames of an interpreter's thread be copied as its next waits begin. */
+static void follow_chain(struct prcb_stacks *s, uint64_t key)
+{
+    const struct runtime_answer *runtime = unwinder_runtime(s->unwinder);
     struct known_chain *chain = kept_of(&s->chains, key, sizeof(*chain));
 
     if (!chain || (chain->there && now_ns() - chain->asked_ns < CHAIN_ASK_NS))
         return;
-    chain->asked_ns = now_ns();
-    chain->lock_at = runtime->lock_at;
-    chain->lock_number = runtime->lock_number;
+    set_chain(s, key, &runtime->chain, runtime->lock_at, runtime->lock_number, chain);
     chain->none = runtime->state == RUNTIME_NONE && !runtime->unread[0];
-    chain->there = said->head && !prcb_chosen_chain(s->session, key, &own, NULL);
+}
+
+/* The same of one thread, if the process that says so has it. */
+static void follow_listed(struct prcb_stacks *s, const struct process *process,
+                          const struct runtime_threads *said,
+                          const struct runtime_thread_chain *thread)
+{
+    struct prcb_account a = {.size = sizeof(a)};
+    struct runtime_chain chain = said->like;
+    struct known_chain *kept;
+    struct prcb_thread *t;
+
+    chain.head = thread->head;
+    chain.proof = thread->proof;
+    if (prcb_thread_open(s->session, thread->tid, &t, NULL))
+        return;
+    kept = !prcb_thread_read(t, &a) && a.pid == process->pid
+               ? kept_of(&s->chains, a.key, sizeof(*kept))
+               : NULL;
+    if (kept && !kept->there)
+        set_chain(s, a.key, &chain, thread->lock_at, said->lock_number, kept);
+    prcb_thread_close(t);
+}
+
+/* The same of all threads that the process's interpreter has, before the first wait of each is
+ * read. */
+static void follow_all(struct prcb_stacks *s, struct process *process)
+{
+    const unsigned image = (unsigned)(process - s->processes);
+    uint64_t now = now_ns();
+
+    if (!s->session || process->nested || !unwinder_has_runtime(s->unwinder, image) ||
+        now < process->follow_ns)
+        return;
+    process->follow_ns = now + FOLLOW_YOUNG;
+    if (!s->threads)
+        s->threads = malloc(sizeof(*s->threads));
+    if (!s->threads || unwinder_threads(s->unwinder, image, s->threads))
+        return;
+    if (s->threads->count)
+        process->follow_ns = now + FOLLOW_NS;
+    for (uint32_t i = 0; i < s->threads->count; i++)
+        follow_listed(s, process, s->threads, &s->threads->threads[i]);
 }
 
 /* Whether an interpreter's frames are of the wait, if there are any, and counts what is known of
  * them. */
 static int note_runtime(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
-                        const struct process *process)
+                        struct process *process)
 {
     const struct runtime_answer *runtime = unwinder_runtime(s->unwinder);
+    bool known = table_find(&s->chains, a->key) != NULL;
     int result = 0;
 
     if (runtime->unread[0] && !process->files.has_list) {
@@ -949,6 +1005,8 @@ static int note_runtime(struct prcb_stacks *s, struct prcb_thread *t, const stru
     /* Of one that is over there may be a copy. */
     s->status.uninterpreted += result ? runtime->state != RUNTIME_NONE && !is_copied(s, a->key)
                                       : runtime->state == RUNTIME_PARTLY;
+    if (!known)
+        follow_all(s, process);
     return result;
 }
 
@@ -1152,8 +1210,10 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
         own = process->nested && !copied ? own_number(chosen->pid, chosen->tid, &process->nested)
                                          : chosen->tid; /* whom copies are of needs no number */
     result = unwind_with(s, chosen, own, found);
-    if (!result && asks)
+    if (!result && asks) {
         follow_chain(s, chosen->key);
+        follow_all(s, process);
+    }
     found->interpreted = !result && copied;
     if (t) {
         atomic_thread_fence(memory_order_acquire); /* as in proves() */
@@ -1265,6 +1325,7 @@ static int ran_process(struct prcb_stacks *s, const struct prcb_running *r, stru
 
 static int unwind_ran(struct prcb_stacks *s, const struct prcb_running *r, struct found *found)
 {
+    const unsigned image = (unsigned)(found->process - s->processes);
     struct frozen *frozen = unwinder_frozen(s->unwinder);
     int result;
 
@@ -1273,23 +1334,31 @@ static int unwind_ran(struct prcb_stacks *s, const struct prcb_running *r, struc
     frozen->low = r->stack_at;
     frozen->length = r->stack_bytes;
     memcpy(frozen->bytes, r->stack, r->stack_bytes);
-    result = unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes), 0, NULL,
+    found->interpreted = r->node_count && unwinder_has_runtime(s->unwinder, image);
+    frozen->node_count = found->interpreted ? r->node_count : 0;
+    frozen->nodes = (const struct runtime_node *)r->nodes;
+    frozen->whole = r->whole != 0;
+    frozen->began_ns = r->time_ns;
+    result = unwinder_unwind(s->unwinder, image, found->interpreted ? r->tid : 0, NULL,
                              found->addresses, &found->count, &found->end);
+    frozen->node_count = 0;
     frozen->registers = NULL;
+    if (!r->node_count)
+        follow_all(s, found->process);
     return result;
 }
 
 /* Puts frames into s->ran. Only the outermost is named, which tells whether it is one. */
-static int make_ran(struct prcb_stacks *s, const struct found *found, struct prcb_stack *ret)
+static int make_ran(struct prcb_stacks *s, struct found *found, struct prcb_stack *ret)
 {
+    struct prcb_frame native[UNWINDER_FRAMES];
     struct known_stack *ran = s->ran;
     int result = 0;
 
-    ran->frame_count = 0;
-    for (size_t i = 0; i < found->count && i < s->max_frames && !result; i++) {
+    for (size_t i = 0; i < found->count && !result; i++) {
         uint64_t address = found->addresses[i];
         const struct process_file *file = process_files_at(&found->process->files, address);
-        struct prcb_frame *frame = &ran->frames[ran->frame_count++];
+        struct prcb_frame *frame = &native[i];
 
         *frame = (struct prcb_frame){.address = address};
         if (file && *file->path) {
@@ -1300,8 +1369,10 @@ static int make_ran(struct prcb_stacks *s, const struct found *found, struct prc
         if (!result && i + 1 == found->count && frame->file)
             result = name_of(s, found->process, &file->id, address, frame);
     }
-    ret->flags =
-        found->count > s->max_frames ? PRCB_STACK_CUT : flags_of(ran, found->count, found->end);
+    ran->frame_count = 0;
+    if (!result)
+        result = splice(s, found, native, ran);
+    ret->flags = ran->frame_count ? flags_of(ran, found->count, found->end) : 0;
     ret->frame_count = ran->frame_count;
     ret->frames = ran->frames;
     return result;
@@ -1478,6 +1549,19 @@ int prcb_stacks_read(struct prcb_stacks *s, const struct prcb_account *a, struct
         return explain(&record, result, err);
     cause = record.present & PRCB_HAS_OPEN ? record.open.cause : PRCB_CAUSE_NONE;
     return hand_out(s, wait->stack, wait, &record, record.key, record.switches, cause, ret);
+}
+
+int prcb_stacks_meet(struct prcb_stacks *s, pid_t pid, struct prcb_error *err)
+{
+    const struct prcb_account about = {.tid = pid, .pid = pid};
+    struct process *process;
+    int result = process_of(s, pid, living_thread(pid), &process);
+
+    if (result)
+        return explain(&about, result, err);
+    process->follow_ns = 0;
+    follow_all(s, process);
+    return 0;
 }
 
 int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
@@ -1721,6 +1805,7 @@ void prcb_stacks_close(struct prcb_stacks *s)
         return;
     unwinder_close(s->unwinder);
     free(s->ran);
+    free(s->threads);
     reach_release();
     for (size_t i = 0; i < UNWINDER_IMAGES; i++)
         forget(&s->processes[i]);

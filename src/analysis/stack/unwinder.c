@@ -34,14 +34,15 @@
 #define FILE_NAME     64
 
 enum what {
-    ASK_IMAGE,  /* begin a new image */
-    ASK_FILE,   /* with a descriptor */
-    ASK_LIST,   /* with the descriptor of a compiler's list */
-    ASK_READY,  /* answered */
-    ASK_UNWIND, /* answered; the stack and its frames are in shared memory */
-    ASK_NAME,   /* answered */
-    ASK_LINE,   /* answered */
-    ASK_TASKS,  /* answered; the tasks are in shared memory */
+    ASK_IMAGE,   /* begin a new image */
+    ASK_FILE,    /* with a descriptor */
+    ASK_LIST,    /* with the descriptor of a compiler's list */
+    ASK_READY,   /* answered */
+    ASK_UNWIND,  /* answered; the stack and its frames are in shared memory */
+    ASK_NAME,    /* answered */
+    ASK_LINE,    /* answered */
+    ASK_TASKS,   /* answered; the tasks are in shared memory */
+    ASK_THREADS, /* answered; so are a runtime's threads */
 };
 
 struct ask {
@@ -87,6 +88,7 @@ struct shared {
     struct runtime_node nodes[RUNTIME_NODES];
     struct span_answer span;
     struct tasks_answer tasks;
+    struct runtime_threads threads;
     unsigned char bytes[UNWINDER_BYTES_MOST];
 };
 
@@ -297,6 +299,11 @@ static bool answer_ask(struct child *child, const struct ask *ask, int fd, struc
         return true;
     case ASK_TASKS:
         answer->result = answer_tasks(child, image);
+        return true;
+    case ASK_THREADS:
+        answer->result = image ? 0 : -ENOENT;
+        if (image)
+            runtimes_list(image_runtimes(image), &child->shared->threads);
         return true;
     default:
         return false;
@@ -624,6 +631,18 @@ bool unwinder_has_spans(const struct unwinder *u, unsigned image)
 bool unwinder_has_runtime(const struct unwinder *u, unsigned image)
 {
     return image < UNWINDER_IMAGES && u->has_runtime[image];
+}
+
+int unwinder_threads(struct unwinder *u, unsigned image, struct runtime_threads *ret)
+{
+    struct ask ask = {.what = ASK_THREADS, .image = image};
+    struct answer answer;
+    int result = unwinder_has_runtime(u, image) ? ask_child(u, 0, &ask, &answer) : -ENOENT;
+
+    if (result)
+        return result;
+    memcpy(ret, &u->shared->threads, sizeof(*ret));
+    return ret->count <= RUNTIME_THREADS ? 0 : replace(u);
 }
 
 /* Whether what the child says of tasks holds together. */

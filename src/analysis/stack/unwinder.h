@@ -62,6 +62,10 @@ bool unwinder_has_spans(const struct unwinder *u, unsigned image);
 /* Whether the process has an interpreter whose frames are read. */
 bool unwinder_has_runtime(const struct unwinder *u, unsigned image);
 
+/* Finds the threads of the process's interpreter: numbers and addresses are as it says. -ENOENT: it
+ * has none; else as above. */
+int unwinder_threads(struct unwinder *u, unsigned image, struct runtime_threads *ret);
+
 /* Finds the tasks of a process, which the image is of: what is handed out holds together, and is
  * the unwinder's until the next question. -ENOENT: it has no runtime with tasks; else as above. */
 int unwinder_tasks(struct unwinder *u, unsigned image, pid_t pid, const struct tasks_answer **ret);

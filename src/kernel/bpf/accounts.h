@@ -99,12 +99,24 @@ struct prcb_chosen_node {
     __u64 byte;
 };
 
-struct prcb_chosen_chain {
-    struct prcb_chosen_stack stack;
+struct prcb_chosen_list {
     __u32 count;
     __u32 whole;  /* the last node is the list's */
     __u64 holder; /* who has the lock; 0: nobody, or there is none */
     struct prcb_chosen_node nodes[PRCB_CHAIN_NODES];
+};
+
+struct prcb_chosen_chain {
+    struct prcb_chosen_stack stack;
+    struct prcb_chosen_list list;
+};
+
+/* The list of a thread that runs, as an event of perf's interrupts it. */
+struct prcb_ran_record {
+    __u64 time_ns; /* CLOCK_MONOTONIC, close to the event's own */
+    __u64 pc;      /* that was interrupted */
+    __u32 tid, pid;
+    struct prcb_chosen_list list;
 };
 
 /* Names the thread whose stack in the kernel prcb_kernel_stack writes, one function a line.

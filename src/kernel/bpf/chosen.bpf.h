@@ -6,6 +6,7 @@
 #define PRCB_CHOSEN_BPF_H
 
 #include "owner.bpf.h"
+#include "sample_context.bpf.h"
 #include "stretches.bpf.h"
 
 /* This ring is for the waits chosen at random; it is a page where none are asked for. */
@@ -14,6 +15,13 @@ struct {
     __uint(max_entries, 4096);
 } chosen_ring SEC(".maps");
 __u64 chosen_lost = 0; /* those that found no room there: atomic adds */
+
+/* Lists of threads that ran; it is a page where none are asked for. What finds no room is not told:
+ * then a sample has none. */
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 4096);
+} ran_ring SEC(".maps");
 
 /* By slot: lists that are copied with the waits of its thread. */
 struct {
@@ -148,7 +156,7 @@ static __always_inline __u64 holder_of(const struct prcb_bpf_chain *chain)
     return number;
 }
 
-static __noinline int copy_chain(const struct prcb_bpf_chain *chain, struct prcb_chosen_chain *to)
+static __noinline int copy_chain(const struct prcb_bpf_chain *chain, struct prcb_chosen_list *to)
 {
     __u64 at = 0;
     __u32 i;
@@ -218,9 +226,9 @@ static __always_inline bool record_with(const struct prcb_bpf_chain *chain, stru
     if (!chosen)
         return false;
     copy_wait(&chosen->stack, tag, account, s);
-    copy_chain(chain, chosen);
+    copy_chain(chain, &chosen->list);
     if (!is_chain_of(chain, tag->profiles[0].slot, account))
-        chosen->count = chosen->holder = 0;
+        chosen->list.count = chosen->list.holder = 0;
     bpf_ringbuf_submit(chosen, BPF_RB_NO_WAKEUP);
     return true;
 }
@@ -278,6 +286,29 @@ static __noinline int end_chosen(struct tag *tag, struct prcb_account_block *acc
     }
     tag->chosen = 0;
     return 0;
+}
+
+/* Runs as an event of perf's interrupts the current thread: it is not in another's middle here. */
+SEC("perf_event")
+int prcb_ran(struct sample_context *ctx)
+{
+    struct tag *tag = bpf_task_storage_get(&tags, bpf_get_current_task_btf(), NULL, 0);
+    const struct prcb_account_block *account = tag ? account_of(&tag->profiles[0]) : NULL;
+    const struct prcb_bpf_chain *chain = account ? chain_of(tag, account) : NULL;
+    struct prcb_ran_record *record =
+        chain ? bpf_ringbuf_reserve(&ran_ring, sizeof(*record), 0) : NULL;
+
+    if (!record)
+        return 1;
+    record->time_ns = bpf_ktime_get_ns();
+    record->pc = REGISTER(ctx, IP);
+    record->tid = account->tid;
+    record->pid = account->pid;
+    copy_chain(chain, &record->list);
+    if (!is_chain_of(chain, tag->profiles[0].slot, account))
+        record->list.count = 0;
+    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+    return 1; /* the event is reported all the same */
 }
 
 static __always_inline void choose_out(struct switching *s, struct prcb_account_block *account)

@@ -12,6 +12,7 @@
 #include "classify.bpf.h"
 #include "interval.bpf.h"
 #include "processor_map.bpf.h"
+#include "sample_context.bpf.h"
 #include "samples.h"
 #include "turns.bpf.h"
 
@@ -129,58 +130,6 @@ static const __u32 zero = 0;
 #define HERE(value) __asm__ volatile("" : "+r"(value))
 
 /* ---- what the interrupt saw ---- */
-
-/* This is the context of a program on a perf event: struct bpf_perf_event_data, whose registers
- * are 8 bytes each here whatever the kernel's headers declare (the verifier takes no narrower
- * reads). */
-#if defined(__TARGET_ARCH_x86)
-#define CONTEXT_REGISTERS 21
-enum {
-    R15,
-    R14,
-    R13,
-    R12,
-    BP,
-    BX,
-    R11,
-    R10,
-    R9,
-    R8,
-    AX,
-    CX,
-    DX,
-    SI,
-    DI,
-    ORIG_AX,
-    IP,
-    CS,
-    FLAGS,
-    SP,
-    SS
-};
-#elif defined(__TARGET_ARCH_arm64)
-#define CONTEXT_REGISTERS 34
-/* These are the frame pointer, the stack pointer and where it was; x86's other registers have no
- * counterpart. */
-enum { BP = 29, SP = 31, IP = 32, PSTATE = 33 };
-#endif
-
-struct sample_context {
-    __u64 registers[CONTEXT_REGISTERS];
-    __u64 period;
-    __u64 address;
-};
-
-#define REGISTER(ctx, name) (*(volatile __u64 *)&(ctx)->registers[name])
-
-static __always_inline bool in_kernel(struct sample_context *ctx)
-{
-#if defined(__TARGET_ARCH_x86)
-    return !(REGISTER(ctx, CS) & 3);
-#else
-    return REGISTER(ctx, PSTATE) & 0xc;
-#endif
-}
 
 /* A precise event brings more, in the kernel's own structures: 6.2's cast makes them reachable. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -520,11 +469,22 @@ static __always_inline bool is_chosen_here(void)
     return thread && thread->chosen;
 }
 
+/* What goes on with them; empty where nothing does. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u32);
+} after_filter SEC(".maps");
+
 /* Lets the samples of chosen threads alone through: of others the kernel makes none. */
 SEC("perf_event")
 int prcb_filter(struct sample_context *ctx)
 {
-    return is_chosen_here();
+    if (!is_chosen_here())
+        return 0;
+    bpf_tail_call(ctx, &after_filter, 0);
+    return 1;
 }
 
 SEC("perf_event")

@@ -14,6 +14,7 @@
 
 struct chosen_reading {
     prcb_chosen_fn fn;
+    prcb_ran_fn ran_fn; /* or this */
     void *ctx;
     int result; /* the first that was not 0 */
 };
@@ -33,12 +34,17 @@ static void describe_object(struct prcb_chosen *chosen, const struct prcb_chosen
 /* Both are made by programs of this session. */
 _Static_assert(sizeof(struct prcb_node) == sizeof(struct prcb_chosen_node), "nodes are handed on");
 
-static void describe_chain(struct prcb_chosen *chosen, const struct prcb_chosen_chain *chain)
+static uint32_t count_of(const struct prcb_chosen_list *list)
 {
-    chosen->node_count = chain->count <= PRCB_CHAIN_NODES ? chain->count : 0;
-    chosen->whole = chain->whole;
-    chosen->lock_holder = chain->holder <= INT32_MAX ? (pid_t)chain->holder : 0;
-    chosen->nodes = (const struct prcb_node *)chain->nodes;
+    return list->count <= PRCB_CHAIN_NODES ? list->count : 0;
+}
+
+static void describe_chain(struct prcb_chosen *chosen, const struct prcb_chosen_list *list)
+{
+    chosen->node_count = count_of(list);
+    chosen->whole = list->whole;
+    chosen->lock_holder = list->holder <= INT32_MAX ? (pid_t)list->holder : 0;
+    chosen->nodes = (const struct prcb_node *)list->nodes;
 }
 
 /* Records are the session's own programs': what is checked is that there are no others. */
@@ -68,27 +74,57 @@ static int take(void *ctx, void *data, size_t size)
         chosen.stack_bytes = record->length;
     }
     if (!chosen.ended && size >= sizeof(struct prcb_chosen_chain))
-        describe_chain(&chosen, data);
+        describe_chain(&chosen, &((const struct prcb_chosen_chain *)data)->list);
     if (!chosen.ended && p->flags & PRCB_OPEN_OBJECTS)
         describe_object(&chosen, record);
     reading->result = reading->fn(&chosen, reading->ctx);
     return 0;
 }
 
+static int take_ran(void *ctx, void *data, size_t size)
+{
+    struct prcb *p = ctx;
+    struct chosen_reading *reading = p->bpf->reading;
+    const struct prcb_ran_record *record = data;
+    struct prcb_ran ran = {.size = sizeof(ran)};
+
+    if (reading->result || size < sizeof(*record) || !record->list.count)
+        return 0;
+    ran.time_ns = record->time_ns;
+    ran.pc = record->pc;
+    ran.tid = (pid_t)record->tid;
+    ran.pid = (pid_t)record->pid;
+    ran.node_count = count_of(&record->list);
+    ran.whole = record->list.whole;
+    ran.nodes = (const struct prcb_node *)record->list.nodes;
+    reading->result = reading->ran_fn(&ran, reading->ctx);
+    return 0;
+}
+
+static int open_ring(struct prcb *p, const struct bpf_map *map, ring_buffer_sample_fn fn,
+                     struct ring_buffer **ret, struct prcb_error *err)
+{
+    *ret = ring_buffer__new(bpf_map__fd(map), fn, p, NULL);
+    return *ret ? 0
+                : prcb_fail(err, -errno, "the ring of chosen waits cannot be mapped: %s",
+                            strerror(errno));
+}
+
 int bpf_open_chosen(struct prcb *p, struct prcb_error *err)
 {
-    p->bpf->chosen =
-        ring_buffer__new(bpf_map__fd(p->bpf->skeleton->maps.chosen_ring), take, p, NULL);
-    return p->bpf->chosen ? 0
-                          : prcb_fail(err, -errno, "the ring of chosen waits cannot be mapped: %s",
-                                      strerror(errno));
+    struct accounts_bpf *skeleton = p->bpf->skeleton;
+    int result = open_ring(p, skeleton->maps.chosen_ring, take, &p->bpf->chosen, err);
+
+    if (!result && p->flags & PRCB_OPEN_RAN)
+        result = open_ring(p, skeleton->maps.ran_ring, take_ran, &p->bpf->ran, err);
+    return result;
 }
 
 /* By one thread at a time: whoever reads them is their only reader. */
 int bpf_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
                     struct prcb_error *err)
 {
-    struct chosen_reading reading = {fn, ctx, 0};
+    struct chosen_reading reading = {.fn = fn, .ctx = ctx};
     int result;
 
     p->bpf->reading = &reading;
@@ -99,6 +135,24 @@ int bpf_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_
         return prcb_fail(err, result, "the ring of chosen waits cannot be read: %s",
                          strerror(-result));
     return reading.result;
+}
+
+int bpf_ran_read(struct prcb *p, prcb_ran_fn fn, void *ctx, struct prcb_error *err)
+{
+    struct chosen_reading reading = {.ran_fn = fn, .ctx = ctx};
+    int result;
+
+    p->bpf->reading = &reading;
+    result = ring_buffer__consume(p->bpf->ran);
+    p->bpf->reading = NULL;
+    if (result < 0)
+        return prcb_fail(err, result, "the ring of lists cannot be read: %s", strerror(-result));
+    return reading.result;
+}
+
+int bpf_ran_program(const struct prcb *p)
+{
+    return bpf_program__fd(p->bpf->skeleton->progs.prcb_ran);
 }
 
 int bpf_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *chain,

@@ -118,7 +118,7 @@ int prcb_open(const struct prcb_options *opts, struct prcb **ret, struct prcb_er
         ~(uint32_t)(PRCB_OPEN_NO_LOCKS | PRCB_OPEN_KTIME | PRCB_OPEN_INTERRUPTED |
                     PRCB_OPEN_REGISTERS | PRCB_OPEN_EDGES | PRCB_OPEN_CHOSEN | PRCB_OPEN_SHARED |
                     PRCB_OPEN_TAILS | PRCB_OPEN_OWNERS | PRCB_OPEN_SWITCHES | PRCB_OPEN_OBJECTS |
-                    PRCB_OPEN_HURRY | PRCB_OPEN_MEANWHILE))
+                    PRCB_OPEN_HURRY | PRCB_OPEN_MEANWHILE | PRCB_OPEN_RAN))
         return prcb_fail(err, -EINVAL, "prcb_options.flags 0x%x has unknown bits", options.flags);
     result = check_proc(err);
     if (result)
@@ -394,6 +394,28 @@ int prcb_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *cha
         return result;
     sized_take_record(chain, &own, sizeof(own));
     return p->tier->chosen_chain(p, key, &own, err);
+}
+
+/* 0 or -EOPNOTSUPP */
+static int check_ran(const struct prcb *p, struct prcb_error *err)
+{
+    return p->tier->ran_read && p->flags & PRCB_OPEN_CHOSEN && p->flags & PRCB_OPEN_RAN
+               ? 0
+               : prcb_fail(err, -EOPNOTSUPP, "this session copies no lists of threads that run");
+}
+
+int prcb_ran_program(struct prcb *p, struct prcb_error *err)
+{
+    int result = check_ran(p, err);
+
+    return result ? result : p->tier->ran_program(p);
+}
+
+int prcb_ran_read(struct prcb *p, prcb_ran_fn fn, void *ctx, struct prcb_error *err)
+{
+    int result = check_ran(p, err);
+
+    return result ? result : p->tier->ran_read(p, fn, ctx, err);
 }
 
 static const char *no_switches(const struct prcb *p)

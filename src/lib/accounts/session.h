@@ -91,6 +91,8 @@ struct tier {
                        struct prcb_error *err);
     int (*chosen_chain)(struct prcb *p, uint64_t key, const struct prcb_chain *chain,
                         struct prcb_error *err);
+    int (*ran_program)(const struct prcb *p);
+    int (*ran_read)(struct prcb *p, prcb_ran_fn fn, void *ctx, struct prcb_error *err);
     /* NULL: it has none */
     int (*kernel_stack)(struct prcb *p, uint64_t key, pid_t tid, char ret[KERNEL_STACK_BYTES],
                         struct prcb_error *err); /* L */

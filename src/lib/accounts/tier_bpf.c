@@ -22,6 +22,7 @@
 #include "present.h"
 #include "switch_rings.h"
 
+#define RAN_BYTES    (2u << 20) /* 600 lists, a tenth of a second of four processors */
 #define CHOSEN_BYTES (8u << 20) /* of the ring: 1000 stacks, some milliseconds of the busiest */
 #define SWITCH_BYTES (4u << 20) /* of switch records, a processor, where no size is asked for */
 
@@ -96,6 +97,9 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
         bpf_map__set_max_entries(skeleton->maps.chosen_ring, CHOSEN_BYTES);
         bpf_map__set_max_entries(skeleton->maps.chains, p->max_threads);
     }
+    bpf_program__set_autoload(skeleton->progs.prcb_ran, p->flags & PRCB_OPEN_RAN);
+    if (p->flags & PRCB_OPEN_RAN)
+        bpf_map__set_max_entries(skeleton->maps.ran_ring, RAN_BYTES);
     bpf_program__set_autoload(skeleton->progs.prcb_kernel_stack, p->flags & PRCB_OPEN_REGISTERS);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, locks);
@@ -358,6 +362,7 @@ static void bpf_close(struct prcb *p)
         munmap((void *)p->mapped.head, (size_t)sysconf(_SC_PAGESIZE));
     memset(&p->mapped, 0, sizeof(p->mapped));
     ring_buffer__free(s->chosen);
+    ring_buffer__free(s->ran);
     accounts_bpf__destroy(s->cgroup_programs);
     accounts_bpf__destroy(s->skeleton);
     processor_map_close(&s->processor_map);
@@ -504,5 +509,7 @@ const struct tier tier_bpf = {
     .limit = mapped_limit,
     .chosen_read = bpf_chosen_read,
     .chosen_chain = bpf_chosen_chain,
+    .ran_program = bpf_ran_program,
+    .ran_read = bpf_ran_read,
     .kernel_stack = bpf_kernel_stack,
 };

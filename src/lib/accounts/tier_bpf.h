@@ -23,6 +23,7 @@ struct bpf_state {
     struct cgroup_list cgroups;     /* those that are followed */
     __u64 moved;                    /* processes moved into it that were looked for */
     struct ring_buffer *chosen;     /* NULL: none are asked for */
+    struct ring_buffer *ran;        /* the same */
     struct window switches_window;  /* rings of switch records */
     struct chosen_reading *reading; /* during bpf_chosen_read */
     bool iter_by_task;              /* the kernel can point an iterator at one task (6.1) */
@@ -39,6 +40,8 @@ int bpf_refresh(struct prcb *p, struct prcb_error *err);
 int bpf_open_chosen(struct prcb *p, struct prcb_error *err);
 int bpf_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *chain,
                      struct prcb_error *err);
+int bpf_ran_program(const struct prcb *p);
+int bpf_ran_read(struct prcb *p, prcb_ran_fn fn, void *ctx, struct prcb_error *err);
 int bpf_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
                     struct prcb_error *err);
 

@@ -57,6 +57,11 @@ int prcb_sampler_filter(const struct prcb_sampler *s)
     return none(NULL);
 }
 
+int prcb_sampler_filter_then(struct prcb_sampler *s, int program, struct prcb_error *err)
+{
+    return none(err);
+}
+
 int area_take(struct prcb_sampler *s, size_t bytes, struct prcb_ds_area **ret,
               struct prcb_error *err)
 {

@@ -265,6 +265,18 @@ int prcb_sampler_filter(const struct prcb_sampler *s)
     return s->only_chosen ? bpf_program__fd(s->skeleton->progs.prcb_filter) : -EINVAL;
 }
 
+int prcb_sampler_filter_then(struct prcb_sampler *s, int program, struct prcb_error *err)
+{
+    const uint32_t first = 0;
+
+    if (!s->only_chosen)
+        return prcb_fail(err, -EINVAL, "the sampler has no filter");
+    return bpf_map_update_elem(bpf_map__fd(s->skeleton->maps.after_filter), &first, &program,
+                               BPF_ANY)
+               ? prcb_fail(err, -errno, "the program cannot follow the filter: %s", strerror(errno))
+               : 0;
+}
+
 int sampler_program(const struct prcb_sampler *s, bool precise, bool stacks)
 {
     const struct bpf_program *const programs[2][2] = {

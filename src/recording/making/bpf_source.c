@@ -169,6 +169,11 @@ int bpf_source_choose(struct bpf_source *source, pid_t pid, pid_t tid, struct pr
     return prcb_sampler_choose(source->sampler, pid, tid, err);
 }
 
+void bpf_source_filter_then(struct bpf_source *source, int program)
+{
+    prcb_sampler_filter_then(source->sampler, program, NULL);
+}
+
 int bpf_source_filter(const struct bpf_source *source)
 {
     return prcb_sampler_filter(source->sampler);

@@ -33,6 +33,8 @@ bool bpf_source_can_sample(const struct rings_options *options);
 int bpf_source_choose(struct bpf_source *source, pid_t pid, pid_t tid, struct prcb_error *err);
 /* For rings_filter. */
 int bpf_source_filter(const struct bpf_source *source);
+/* As prcb_sampler_filter_then. */
+void bpf_source_filter_then(struct bpf_source *source, int program);
 
 /* Adds a thread; tid 0: every thread of the system. Samples of threads begin at once, or with
  * their exec if the options say so; threads that they create are sampled too. */

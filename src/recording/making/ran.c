@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <prcb/stack.h>
 
@@ -16,20 +17,65 @@
 #define FREE_NS  500000000ull
 #define PERCENT  50           /* of the time that has passed */
 #define COUNT_NS 100000000ull /* so often who is hungry is counted */
+#define NODES    128          /* as of struct prcb_ran */
+#define NOTES    64
+
+/* What a thread executed at a moment. */
+struct note {
+    pid_t tid; /* 0: nothing */
+    uint32_t node_count, whole;
+    uint64_t time_ns, pc;
+    struct prcb_node nodes[NODES];
+};
 
 struct ran {
+    struct prcb *session;       /* NULL: there is none */
     struct prcb_stacks *reader; /* NULL: nobody has needed it yet */
+    struct note notes[NOTES];   /* by thread: one replaces another of its place */
     uint64_t opened_ns, used_ns, counted_ns;
     struct fair fair; /* who used it */
 };
 
-struct ran *ran_open(void)
+struct ran *ran_open(struct prcb *session)
 {
     struct ran *ran = calloc(1, sizeof(*ran));
 
     if (ran)
         ran->opened_ns = now_ns();
+    if (ran)
+        ran->session = session;
     return ran;
+}
+
+static struct note *note_of(struct ran *ran, pid_t tid)
+{
+    return &ran->notes[(uint32_t)tid % NOTES];
+}
+
+void ran_note(struct ran *ran, const struct ring_event *event)
+{
+    struct note *note = note_of(ran, event->tid);
+
+    note->tid = event->tid;
+    note->node_count = event->node_count <= NODES ? event->node_count : 0;
+    note->whole = event->whole;
+    note->time_ns = event->time_ns + RINGS_RAN_NS;
+    note->pc = event->ip;
+    memcpy(note->nodes, event->nodes, note->node_count * sizeof(*note->nodes));
+}
+
+static void take_note(struct ran *ran, const struct ring_event *event, struct prcb_running *ret)
+{
+    struct note *note = note_of(ran, event->tid);
+
+    if (note->tid != event->tid || note->pc != event->ip ||
+        event->time_ns + RINGS_RAN_NS - note->time_ns > 2 * RINGS_RAN_NS)
+        return;
+    ret->nodes = note->nodes;
+    ret->node_count = note->node_count;
+    ret->whole = note->whole;
+    ret->time_ns = note->time_ns;
+    note->tid = 0;
 }
 
 void ran_close(struct ran *ran)
@@ -60,11 +106,13 @@ static const char *take_frames(struct world *world, int32_t pid, const struct pr
                                uint64_t *ret, size_t *ret_count)
 {
     for (uint32_t i = 0; i < stack->frame_count && i < RAN_FRAMES; i++) {
-        if (stack->frames[i].file && !world_has_at(world, pid, &stack->frames[i])) {
+        const struct prcb_frame *frame = &stack->frames[i];
+
+        if (frame->address && frame->file && !world_has_at(world, pid, frame)) {
             *ret_count = 0;
             return "other program";
         }
-        ret[i] = stack->frames[i].address;
+        ret[i] = frame->address ? frame->address : (uint64_t)(uintptr_t)frame | RING_SOURCE;
         *ret_count = i + 1;
     }
     return stack->flags & PRCB_STACK_COMPLETE ? NULL
@@ -88,6 +136,7 @@ static const char *unwind(struct ran *ran, struct world *world, const struct rin
 
     running.pc = rings_registers(event->registers, running.registers);
     running.stack_at = running.registers[RINGS_SP];
+    take_note(ran, event, &running);
     result = prcb_stacks_ran(ran->reader, &running, &stack, NULL);
     took = now_ns() - began;
     ran->used_ns += took;
@@ -123,16 +172,23 @@ const char *ran_unwind(struct ran *ran, struct world *world, const struct ring_e
         return "no copy";
     if (!may_use(ran, world, event->pid))
         return "budget";
-    if (!ran->reader && prcb_stacks_open(NULL, NULL, &ran->reader, NULL))
+    if (!ran->reader && prcb_stacks_open(ran->session, NULL, &ran->reader, NULL))
         return "unreadable";
     return unwind(ran, world, event, ret, ret_count);
 }
 
 #else
 
-struct ran *ran_open(void)
+struct ran *ran_open(struct prcb *session)
 {
+    (void)session;
     return NULL;
+}
+
+void ran_note(struct ran *ran, const struct ring_event *event)
+{
+    (void)ran;
+    (void)event;
 }
 
 void ran_close(struct ran *ran)

@@ -11,18 +11,24 @@
 #include "rings.h"
 #include "world.h"
 
+struct prcb;
 struct prcb_stacks;
 struct ran; /* opaque */
 
 #define RAN_FRAMES 256 /* of one stack */
 
-/* NULL: this build unwinds none, or nothing can be had for it. */
-struct ran *ran_open(void);
+/* NULL: this build unwinds none, or nothing can be had for it. session: of RING_RAN, open for as
+ * long; NULL: there is none. */
+struct ran *ran_open(struct prcb *session);
 void ran_close(struct ran *ran); /* NULL is allowed */
 
-/* Finds the user's frames of a sample, innermost first, as addresses of calls, by a reader of its
- * own: that of waits has a budget, which samples would use up. Returns NULL: they are complete;
- * else why they are not, as the recording has it. *ret_count 0: none are known. */
+/* Keeps what a thread executed, for its next sample. */
+void ran_note(struct ran *ran, const struct ring_event *event);
+
+/* Finds the user's frames of a sample, innermost first, as addresses of calls (with RING_SOURCE the
+ * place of a struct prcb_frame, until the next call), by a reader of its own: that of waits has a
+ * budget, which samples would use up. Returns NULL: they are complete; else why they are not, as
+ * the recording has it. *ret_count 0: none are known. */
 const char *ran_unwind(struct ran *ran, struct world *world, const struct ring_event *event,
                        uint64_t *ret, size_t *ret_count);
 

@@ -155,6 +155,7 @@ static void open_waits(struct recorder *r)
         .native = r->options.native,
         .spans = r->options.spans,
         .stacks = r->options.stacks,
+        .samples = r->options.stack_bytes != 0,
         .switches = !r->bpf && r->options.tier != PRCB_TIER_PERF,
         .wakers = r->options.wakers,
     };
@@ -229,7 +230,7 @@ int recorder_open(const struct recorder_options *options, struct recorder **ret,
     open_waits(r);
     keep_log(r);
     if (options->stacks && options->stack_bytes)
-        r->ran = ran_open();
+        r->ran = ran_open(r->waits ? waits_session(r->waits) : NULL);
     r->progress.copies = r->ran;
     *ret = r;
     return 0;
@@ -282,6 +283,7 @@ static int64_t stack_of(struct recorder *r, const struct ring_event *event,
 {
     struct {
         uint64_t address;
+        const struct prcb_frame *source; /* NULL: it has an address */
         bool kernel;
     } frames[DEPTH_MAX];
     uint64_t user[RAN_FRAMES];
@@ -301,19 +303,25 @@ static int64_t stack_of(struct recorder *r, const struct ring_event *event,
         if (!address || (user_count && !kernel))
             continue;
         frames[count].address = count ? address - 1 : address;
+        frames[count].source = NULL;
         frames[count++].kernel = kernel;
     }
     for (size_t i = 0; i < user_count && count < DEPTH_MAX; i++) {
         frames[count].address = !i && count ? user[i] - 1 : user[i];
+        frames[count].source =
+            user[i] & RING_SOURCE ? (const void *)(uintptr_t)(user[i] - RING_SOURCE) : NULL;
         frames[count++].kernel = false;
     }
     if (!count) {
         frames[0].address = event->ip;
+        frames[0].source = NULL;
         frames[0].kernel = event->kernel;
         count = 1;
     }
     for (size_t i = count; i-- > 0;) {
-        id = world_frame(r->world, event->pid, id, frames[i].kernel, frames[i].address);
+        id = frames[i].source
+                 ? world_source_frame(r->world, id, frames[i].source)
+                 : world_frame(r->world, event->pid, id, frames[i].kernel, frames[i].address);
         if (!id)
             return 0;
     }
@@ -506,6 +514,10 @@ static int on_event(const struct ring_event *event, void *ctx)
         return on_caused(r, event->caused);
     case RING_WAIT:
         return on_wait(r, event);
+    case RING_RAN:
+        if (r->ran)
+            ran_note(r->ran, event);
+        return 0;
     }
     return 0;
 }
@@ -585,8 +597,8 @@ static void end_waits(struct recorder *r, const struct prcb_error *why)
 {
     snprintf(r->no_waits, sizeof(r->no_waits), "%s", why->text);
     r->progress.no_waits = r->options.stacks ? r->no_waits : NULL;
-    if (r->by_prcbd) {
-        waits_stop_looking(r->waits);
+    if (r->by_prcbd || r->ran) {
+        waits_stop_looking(r->waits); /* their session goes on */
         return;
     }
     waits_close(r->waits);
@@ -658,11 +670,26 @@ static int add_threads(struct recorder *r, struct prcb_error *err)
                : prcb_fail(err, -ESRCH, "the threads that were to be recorded have ended");
 }
 
+/* Lets what interpreters' threads execute be copied with their samples, of events that are no
+ * NMI's: where that cannot be done, these show the interpreter's own functions. */
+static void copy_lists(struct recorder *r)
+{
+    int program = r->ran && r->waits && strstr(r->options.event, "-clock")
+                      ? prcb_ran_program(waits_session(r->waits), NULL)
+                      : -EOPNOTSUPP;
+
+    if (program >= 0 && r->chooses)
+        bpf_source_filter_then(r->bpf, program);
+    else if (program >= 0)
+        rings_filter(r->rings, program);
+}
+
 static int add_targets(struct recorder *r, pid_t child, struct prcb_error *err)
 {
     struct adding adding = {r, err};
     int result;
 
+    copy_lists(r);
     if (r->options.all)
         return add_all(r, err);
     if (is_command(&r->options))
@@ -844,6 +871,8 @@ static int drain(struct recorder *r, bool last, unsigned *ret_full)
         if (!result)
             result = count_lost(r, "switches", waits_lost_switches(r->waits), &r->lost_switches);
     }
+    if (r->ran && r->waits && !result)
+        result = waits_ran(r->waits, r->rings);
     return result ? result : rings_drain(r->rings, last, on_event, r, ret_full);
 }
 

@@ -45,6 +45,8 @@ enum { REGISTER_PC = 0 };
 static const uint8_t dwarf_places[] = {0};
 #endif
 
+#define RAN_NODES 128
+
 /* In which a thread cannot begin or end twice: its number is not given again so soon. */
 #define REPEATED_NS UINT64_C(1000000000)
 
@@ -70,7 +72,8 @@ struct ring {
 };
 
 #define RECORD_CAUSED 0xffffu /* types that the kernel has not: struct prcb_switch, */
-#define RECORD_WAIT   0xfffeu /* and struct wait */
+#define RECORD_WAIT   0xfffeu /* struct wait, */
+#define RECORD_RAN    0xfffdu /* and struct ran */
 
 /* A wait among the records. */
 struct wait {
@@ -79,6 +82,13 @@ struct wait {
     uint64_t has_span;
     struct prcb_span_id span;
     uint64_t one_in, chain_count, kernel_count; /* the chain follows, then the kernel's names */
+};
+
+/* A list of an interpreter's frames among the records. */
+struct ran {
+    int32_t pid, tid;
+    uint64_t pc;
+    uint32_t node_count, whole; /* the nodes follow */
 };
 
 /* A record that was taken and not handed on yet. */
@@ -643,6 +653,20 @@ static bool decode_wait(const struct perf_event_header *head, struct ring_event 
     return true;
 }
 
+static bool decode_ran(const struct perf_event_header *head, struct ring_event *ret)
+{
+    const struct ran *ran = (const void *)(head + 1);
+
+    ret->kind = RING_RAN;
+    ret->pid = ran->pid;
+    ret->tid = ran->tid;
+    ret->ip = ran->pc;
+    ret->node_count = ran->node_count;
+    ret->whole = ran->whole;
+    ret->nodes = (const void *)(ran + 1);
+    return true;
+}
+
 static bool decode(const struct perf_event_header *head, struct ring_event *ret)
 {
     const struct tail *tail = (const void *)((const uint8_t *)head + head->size - sizeof(*tail));
@@ -653,6 +677,8 @@ static bool decode(const struct perf_event_header *head, struct ring_event *ret)
         return decode_caused(head, ret);
     if (head->type == RECORD_WAIT)
         return decode_wait(head, ret);
+    if (head->type == RECORD_RAN)
+        return decode_ran(head, ret);
     ret->pid = (int32_t)tail->pid;
     ret->tid = (int32_t)tail->tid;
     switch (head->type) {
@@ -813,6 +839,24 @@ int rings_put_wait(struct rings *rings, const struct ring_event *event)
     if (names)
         memcpy(body.rest + chain, event->kernel_names, names);
     return put(rings, &head, &body, event->time_ns);
+}
+
+int rings_put_ran(struct rings *rings, const struct prcb_ran *ran)
+{
+    struct {
+        struct ran ran;
+        struct prcb_node nodes[RAN_NODES];
+    } body = {.ran = {ran->pid, ran->tid, ran->pc, ran->node_count, ran->whole}};
+    const size_t bytes = ran->node_count * sizeof(*ran->nodes);
+    const struct perf_event_header head = {
+        .type = RECORD_RAN,
+        .size = (uint16_t)(sizeof(head) + sizeof(body.ran) + bytes),
+    };
+
+    if (ran->node_count > RAN_NODES)
+        return 0;
+    memcpy(body.nodes, ran->nodes, bytes);
+    return put(rings, &head, &body, ran->time_ns - RINGS_RAN_NS);
 }
 
 static int by_time(const void *left, const void *right)

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include <prcb/counters.h>
+#include <prcb/prcb.h>
 #include <prcb/sample.h>
 #include <prcb/span.h>
 
@@ -39,6 +40,7 @@ enum ring_kind {
     RING_LOST,
     RING_CAUSED, /* a switch as eBPF records it */
     RING_WAIT,   /* where a thread waits */
+    RING_RAN,    /* what an interpreter's thread executes, for the sample that follows */
 };
 
 /* One record. Pointers last until the function it was handed to returns. */
@@ -76,6 +78,10 @@ struct ring_event {
     uint64_t lost;
     /* RING_CAUSED */
     const struct prcb_switch *caused;
+    /* RING_RAN: for the sample of this thread and ip that is RINGS_RAN_NS away at most; it is
+     * handed on before, that long before its time. */
+    const struct prcb_node *nodes;
+    uint32_t node_count, whole;
     /* RING_WAIT: chain is of user mode, innermost first; with RING_SOURCE it is the place of a
      * struct prcb_frame; texts and these last as long as the recording */
     const char *const *kernel_names; /* the kernel's functions above it, innermost first */
@@ -87,6 +93,7 @@ struct ring_event {
     struct prcb_span_id span;
 };
 
+#define RINGS_RAN_NS 200000ull
 #define RING_SOURCE  (1ull << 63)
 #define RINGS_FRAMES 256 /* of RING_WAIT, at most, of either mode */
 
@@ -127,6 +134,7 @@ void rings_stop(struct rings *rings);
 int rings_put_sample(struct rings *rings, const struct ring_event *event);
 int rings_put_switch(struct rings *rings, const struct prcb_switch *record);
 int rings_put_wait(struct rings *rings, const struct ring_event *event);
+int rings_put_ran(struct rings *rings, const struct prcb_ran *ran);
 
 /* Takes what the rings hold and calls fn for each record that is old enough that nothing older
  * can come; last: for all. *ret_full is how full the fullest ring was, in percent, or more if it

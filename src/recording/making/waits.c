@@ -68,6 +68,23 @@ int waits_switches(struct waits *w, struct rings *rings, unsigned *ret_full)
     return result;
 }
 
+struct prcb *waits_session(struct waits *w)
+{
+    return w->session;
+}
+
+static int put_ran(const struct prcb_ran *ran, void *ctx)
+{
+    return rings_put_ran(ctx, ran);
+}
+
+int waits_ran(struct waits *w, struct rings *rings)
+{
+    int result = prcb_ran_read(w->session, put_ran, rings, NULL);
+
+    return result == -ENOMEM ? result : 0;
+}
+
 bool waits_has_wakers(const struct waits *w, struct prcb_error *err)
 {
     return prcb_edges_walk(w->session, UINT64_MAX, NULL, NULL, NULL, err) != -EOPNOTSUPP;
@@ -81,6 +98,7 @@ uint64_t waits_lost_switches(const struct waits *w)
 static uint32_t flags_of(const struct waits_options *options)
 {
     return (options->stacks ? PRCB_OPEN_REGISTERS | PRCB_OPEN_CHOSEN : 0u) |
+           (options->stacks && options->samples && !options->native ? PRCB_OPEN_RAN : 0u) |
            (options->switches ? PRCB_OPEN_SWITCHES : 0u) |
            (options->switches && options->wakers ? PRCB_OPEN_EDGES : 0u);
 }
@@ -147,12 +165,31 @@ void waits_stop_looking(struct waits *w)
     w->looks = NULL;
 }
 
+static void meet(const struct waits *w, pid_t pid)
+{
+#ifdef HAVE_STACK
+    if (w->looks)
+        prcb_stacks_meet(looks_stacks(w->looks), pid, NULL);
+#else
+    (void)w;
+    (void)pid;
+#endif
+}
+
 int waits_add(struct waits *w, pid_t pid, bool child, struct prcb_error *err)
 {
+    int result;
+
     if (!pid)
         return prcb_profile_all(w->session, err);
-    return child ? prcb_profile_thread(w->session, pid, PRCB_FOLLOW_ALL, err)
-                 : prcb_profile_process(w->session, pid, PRCB_FOLLOW_ALL, err);
+    if (child)
+        return prcb_profile_thread(w->session, pid, PRCB_FOLLOW_ALL, err);
+    /* What takes longest comes first; then its threads have accounts. */
+    meet(w, pid);
+    result = prcb_profile_process(w->session, pid, PRCB_FOLLOW_ALL, err);
+    if (!result)
+        meet(w, pid);
+    return result;
 }
 
 /* ---- the beginning ------------------------------------------------------------------------ */

@@ -25,7 +25,8 @@ struct waits_options {
     enum prcb_tier tier;
     bool native;   /* stacks: show an interpreter's own functions */
     bool spans;    /* stacks: and the span of a trace that the thread is in */
-    bool stacks;   /* its waits are looked at as long as the recording goes on */
+    bool stacks;   /* its waits are looked at as long as the recording goes on, */
+    bool samples;  /* and samples are unwound, which want an interpreter's frames */
     bool switches; /* it keeps switch records, where it can: waits_has_switches, */
     bool wakers;   /* with who woke each thread */
 };
@@ -55,6 +56,11 @@ int waits_switches(struct waits *w, struct rings *rings, unsigned *ret_full);
 bool waits_has_wakers(const struct waits *w, struct prcb_error *err);
 /* Returns how many switches were lost so far. */
 uint64_t waits_lost_switches(const struct waits *w);
+
+/* Puts what interpreters' threads executed as they were sampled among the rings' records. 0 or
+ * -ENOMEM. */
+int waits_ran(struct waits *w, struct rings *rings);
+struct prcb *waits_session(struct waits *w);
 
 /* Whether an account is in a wait whose stack is read. */
 bool waits_is_wait(const struct prcb_account *a);

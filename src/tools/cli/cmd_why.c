@@ -17,6 +17,7 @@
 #ifdef HAVE_RECORD
 #include "debug_fetch.h"
 #endif
+#include "found.h"
 #include "now.h"
 #include "stat_options.h"
 #include "output.h"
@@ -35,6 +36,7 @@
 
 #define SETTLED_NS      1000000000u /* plus twice the shortest wait: looks.h */
 #define CHAIN_AFTER_NS  100000000u  /* by then it has seen the waits that were there before */
+#define MEET_NS         200000000u  /* for what is read of targets before their time begins */
 #define FOR_NS          5000000000u /* of targets that run already */
 #define AROUND_NS       200000000u  /* between two looks at cgroups */
 #define TASKS_PROCESSES 16          /* whose goroutines are read */
@@ -60,7 +62,7 @@ struct run {
     struct prcb_error no_whom;
     struct stat_wait wait;
     struct output output;
-    uint64_t start, end, now;
+    uint64_t start, end, now, met_ns;
     struct unanswered unanswered;
     struct around around; /* as it was first, of the groups that the target is in */
     pid_t around_pid;
@@ -669,6 +671,25 @@ static int wait_for_chain(struct run *run)
     return report_chain(run);
 }
 
+/* Ends the round when it takes long: what is not met now is met with its first wait. */
+static int meet(pid_t pid, void *ctx)
+{
+    const struct run *run = ctx;
+
+    prcb_stacks_meet(looks_stacks(run->looks), pid, NULL);
+    return now_ns() - run->met_ns > MEET_NS;
+}
+
+/* Reads what takes longest before the time begins, and then what needs accounts: the first waits
+ * of an interpreter's threads shall be known, too. */
+static void meet_targets(struct run *run)
+{
+    const struct stat_options *targets = &run->options->targets;
+
+    run->met_ns = now_ns();
+    found_each(targets->pids.ids, targets->pids.count, targets->pids.named, meet, run);
+}
+
 static int start(struct run *run)
 {
     const struct stat_options *targets = &run->options->targets;
@@ -676,9 +697,11 @@ static int start(struct run *run)
     int status = CLI_FAILED, ended_by;
     pid_t child;
 
+    meet_targets(run);
     run->start = now_ns();
     if (stat_targets_profile(run->session, targets, &run->wait, &err))
         return fail(run, &err, CLI_FAILED);
+    meet_targets(run);
     if (targets->command) {
         ended_by = stat_wait_pending(&run->wait);
         if (ended_by) {
