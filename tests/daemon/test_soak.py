@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import unittest
@@ -168,8 +169,8 @@ def descriptors(pid):
 @unittest.skipIf(os.geteuid(), "needs root: it becomes other users")
 @unittest.skipUnless(os.path.exists("/sys/kernel/btf/vmlinux"), "needs eBPF")
 class Soak(unittest.TestCase):
-    def start(self, *command):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,  # pylint: disable=consider-using-with
+    def start(self, *command, stdout=subprocess.DEVNULL):
+        process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.DEVNULL,  # pylint: disable=consider-using-with
                                    stdin=subprocess.DEVNULL, env=os.environ | {"PRCB_SOCKET": self.daemon.socket})
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -191,13 +192,17 @@ class Soak(unittest.TestCase):
             "prcb-exporter": self.start(EXPORTER, f"--web.listen-address=127.0.0.1:{self.port}", "--per-name",
                                         "--pprof", "2"),
             "prcb top": self.start(PRCB, "top", "-b", "-d", "0.5", "--tier", "daemon", "-a", "--history",
-                                   str(int(SECONDS / 6) + 1))}
+                                   str(int(SECONDS / 6) + 1), stdout=subprocess.PIPE)}
         self.until(lambda: self.tried(scrapes), "the exporter answers")
+        tables = self.programs["prcb top"].stdout
+        self.addCleanup(tables.close)
+        self.assertTrue(tables.readline(), "top shows a table, so it has its session, too")
+        threading.Thread(target=lambda: [0 for _ in iter(lambda: os.read(tables.fileno(), 65536), b"")], daemon=True).start()
 
     def until(self, condition, what):
         deadline = time.monotonic() + 60
         while not condition():
-            self.assertLess(time.monotonic(), deadline, what)
+            self.assertLess(time.monotonic(), deadline, what() if callable(what) and time.monotonic() > deadline else what)
             rest(0.05)
 
     def tried(self, what):
@@ -245,7 +250,8 @@ class Soak(unittest.TestCase):
         end()
         attackers.clear()
         # When they are gone, nothing of them is left. Closed sessions go as the kernel lets them.
-        self.until(lambda: descriptors(self.daemon.process.pid) <= quiet, "prcbd's descriptors go")
+        self.until(lambda: descriptors(self.daemon.process.pid) <= quiet,
+                   lambda: f"prcbd's descriptors go: {quiet} before, {descriptors(self.daemon.process.pid)} after")
         self.assertLess(wire.as_user(HONEST, is_served, self), 2)
 
 
