@@ -3,7 +3,8 @@
 """What a tool costs a server that is busy: the processor time that redis and nginx take for a request while it
 watches them, against without, in pairs: each measurement lies between two without any tool. 1.00 is nothing. Load
 comes from redis-benchmark and wrk, which share the processors. What is not installed is left out, and said. Needs
-root. bench_servers [WORD...] takes the rows whose names have one of the words; PRCB_SERVERS=N makes N rounds."""
+root. bench_servers [WORD...] takes the rows whose names have one of the words, redis or nginx that server alone;
+PRCB_SERVERS=N makes N rounds."""
 import contextlib
 import os
 import pathlib
@@ -20,7 +21,7 @@ import urllib.request
 HERE = pathlib.Path(__file__).resolve().parent
 PRCB = os.environ.get("PRCB", str(HERE / "../src/tools/cli/prcb"))
 ROUNDS = int(os.environ.get("PRCB_SERVERS", "7"))
-WINDOW = 1.0
+WINDOW = 1.0  # second
 READY = 10  # seconds that a tool may take to begin
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 # PID is the server's process, FILE one in a folder of our own.
@@ -175,18 +176,20 @@ def compare(kind, rows):
 
 
 def main():
-    rows = {name: tool for name, tool in TOOLS.items()
-            if (len(sys.argv) < 2 or any(word in name for word in sys.argv[1:]))}
+    servers = {"redis": Redis, "nginx": Nginx}
+    words = [word for word in sys.argv[1:] if word not in servers]
+    servers = {name: servers[name] for name in sys.argv[1:] if name in servers} or servers
+    rows = {name: tool for name, tool in TOOLS.items() if not words or any(word in name for word in words)}
     for name in [name for name, tool in rows.items() if tool and not shutil.which(tool[0])]:
         print(f"{name}: not installed")
         del rows[name]
     print(f"processor time of the server for a request, against that without: median of {ROUNDS} rounds (half of "
           "them lie within)", flush=True)
-    for kind in (Redis, Nginx):
+    for name, kind in servers.items():
         if all(shutil.which(program) for program in kind.needs):
             compare(kind, rows)
         else:
-            print(f"\n{kind.__name__.lower()}: not installed")
+            print(f"\n{name}: not installed")
 
 
 if __name__ == "__main__":
