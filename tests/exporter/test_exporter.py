@@ -1082,6 +1082,19 @@ class Crowded(Case):
         self.assertEqual(process.stdout.readline(), "ready\n")
         return stop
 
+    def test_a_session_of_its_own_is_as_large(self):
+        """The shared session keeps no edges: the exporter has another, with room for all threads as well."""
+        self.crowd("many")
+        daemon = wire.Daemon(PRCBD, "profile_all = group nogroup\naccounts_per_client = 16\n"
+                             "accounts_per_client_max = 4096\nby_whom = no\n")
+        self.addCleanup(daemon.stop)
+        exporter = self.start("--by-whom", tier="daemon", user="nobody", group="nogroup",
+                              extra_groups=[], env={**os.environ, "PRCB_SOCKET": daemon.socket})
+        samples = exporter.samples()
+        states = ("live", "ended", "free")
+        self.assertEqual(sum(samples['prcb_accounts{state="%s"}' % state] for state in states), 4096)
+        self.assertEqual(samples["prcb_untracked_threads_total"], 0)
+
     def test_threads_without_room_are_taken_up_later(self):
         """Other programs' threads end at any time and leave room: then it is tried again."""
         for _ in range(5):

@@ -340,15 +340,31 @@ static int hide_released(struct prcb *p, struct prcb_error *err)
     return release_ended(p, err) < 0 ? err->code : 0;
 }
 
+/* One of its own, with as much room as the one for all threads would have, where there is so much,
+ * if the caller named no number. */
+static int open_roomy(struct prcb *p, struct wire_open_answer *ret, struct client_arrival *arrival,
+                      struct prcb_error *err)
+{
+    const struct wire_hello_answer *limits = &p->daemon->client.hello;
+    uint32_t room = limits->accounts_most;
+    int result;
+
+    do {
+        result = open_session(p, room, ret, arrival, err);
+        room /= 2;
+    } while ((result == -EDQUOT || result == -ENOSPC) && room > limits->accounts_default);
+    return result == -EDQUOT || result == -ENOSPC ? open_session(p, 0, ret, arrival, err) : result;
+}
+
 /* The session that is shared, where there is one for this client; else one of its own. */
 static int open_either(struct prcb *p, struct wire_open_answer *ret, struct client_arrival *arrival,
                        struct prcb_error *err)
 {
     struct daemon_state *s = p->daemon;
+    bool all = p->flags & PRCB_OPEN_SHARED && s->client.hello.may & WIRE_MAY_PROFILE_ALL;
     int result = -EPERM;
 
-    s->shared = p->flags & PRCB_OPEN_SHARED && s->client.hello.may & WIRE_MAY_PROFILE_ALL &&
-                s->client.hello.hello.minor >= (p->flags & PRCB_OPEN_EDGES ? 10 : 5);
+    s->shared = all && s->client.hello.hello.minor >= (p->flags & PRCB_OPEN_EDGES ? 10 : 5);
     if (s->shared)
         result = open_session(p, 0, ret, arrival, err);
     if (s->shared && !client_refused(result))
@@ -357,7 +373,8 @@ static int open_either(struct prcb *p, struct wire_open_answer *ret, struct clie
     /* Those that prcbd keeps for all are meant: one's own are not worth their memory. */
     if (p->flags & PRCB_OPEN_SHARED)
         p->flags &= ~(uint32_t)PRCB_OPEN_SWITCHES;
-    return open_session(p, p->max_asked, ret, arrival, err);
+    return all && !p->max_asked ? open_roomy(p, ret, arrival, err)
+                                : open_session(p, p->max_asked, ret, arrival, err);
 }
 
 /* Sessions do without where this cannot be had, and say so. */
