@@ -6,7 +6,8 @@ second. A row has processor time in percent of one processor over the seconds af
 medians and least of interleaved rounds: the tool's own (its children's included), and the program's
 above what it needs with no tool. Then unwindings: how many prcb why made of a second of processor
 time, and how often it read a thread that slept on; then what functions of Python take. Before them: what prcb push costs, for 1,000 threads. Peers that are not installed are left out, and said.
-bench_where --no-peers leaves all out, bench_where --push all but that."""
+Last what stacks of samples take on a processor, of prcb record and perf record by turns. bench_where
+--no-peers leaves all out, bench_where --push and --samples all but that."""
 import glob
 import http.server
 import json
@@ -184,7 +185,85 @@ def python_frames():
         print(f"  {library[0][5]}: {said or 'not read'}", flush=True)
 
 
+SAMPLES_HZ, SAMPLES_S = 2000, 2
+
+
+def used_by(command):
+    """Processor time of a command and its children, and its end."""
+    before = os.times()
+    ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system, ended
+
+
+def of_prcb(folder, pid, size):
+    """(processor time, samples, share that is complete, bytes of the file, processor time to read it)"""
+    path = os.path.join(folder, "prcb.db")
+    used, ended = used_by([PRCB, "record", "-g", "-F", str(SAMPLES_HZ), "--stack-bytes", str(size), "-o", path, "-p", str(pid), "--for", str(SAMPLES_S)])
+    if ended:
+        return None
+    read = used_by([PRCB, "report", path])[0]
+    document = json.loads(subprocess.run([PRCB, "report", "-j", path], capture_output=True, text=True, check=True).stdout)
+    found = used, *samples_of(document), os.path.getsize(path), read
+    os.unlink(path)
+    return found
+
+
+def samples_of(document):
+    whole, count = document.get("samples_complete"), document["samples"]
+    return count, whole / count if count and whole is not None else None
+
+
+def of_perf(folder, pid, size):
+    path = os.path.join(folder, "perf.data")
+    how = f"dwarf,{size}" if size else "fp"
+    used, ended = used_by(["perf", "record", "-q", "-e", "cpu-clock", "-F", str(SAMPLES_HZ), "--call-graph", how, "-o", path, "-p", str(pid),
+                           "--", "sleep", str(SAMPLES_S)])
+    if ended:
+        return None
+    script = ["perf", "script", "--no-inline", "-F", "ip,sym", "-i", path]
+    read = used_by(script)[0]
+    stacks = subprocess.run(script, capture_output=True, text=True, check=False).stdout.strip().split("\n\n")
+    whole = sum("_start" in stack for stack in stacks)
+    found = used, len(stacks), whole / len(stacks), os.path.getsize(path), read
+    os.unlink(path)
+    return found
+
+
+def samples():
+    rows = [(f"prcb record -g --stack-bytes {size}", of_prcb, size) for size in (0, 8192, 16384, 57344)]
+    rows += [(f"perf record --call-graph dwarf,{size}", of_perf, size) for size in (8192, 16384, 57344)]
+    rows += [("perf record --call-graph fp", of_perf, 0)]
+    if not shutil.which("perf") or "--no-peers" in sys.argv:
+        rows = [row for row in rows if row[1] is of_prcb]
+    seen = {name: [] for name, *_ in rows}
+    deep = subprocess.Popen([os.path.join(HERE, "deep")], stdout=subprocess.PIPE)
+    deep.stdout.readline()
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(ROUNDS):
+            for name, fn, size in rows:
+                found = fn(folder, deep.pid, size)
+                if found:
+                    seen[name].append(found)
+    deep.kill()
+    deep.communicate()
+    print(f"\nstacks of samples on a processor: twelve functions without frame pointers, {SAMPLES_HZ} Hz for {SAMPLES_S} s, medians of "
+          f"{ROUNDS} rounds\n{'':<38} {'samples':>8} {'time':>9} {'a sample':>9} {'complete':>9} {'file':>9} {'reading it':>11}")
+    for name, found in seen.items():
+        if not found:
+            print(f"{name:<38} not available here")
+            continue
+        used, count, size, read = (statistics.median(row[i] for row in found) for i in (0, 1, 3, 4))
+        known = [row[2] for row in found if row[2] is not None]
+        whole = f"{100 * statistics.median(known):.0f} %" if known else "unknown"
+        print(f"{name:<38} {count:>8,.0f} {1000 * used:>6.0f} ms {1e6 * used / max(count, 1):>6.0f} us {whole:>9} {size / 1e6:>6.1f} MB "
+              f"{1000 * read:>8.0f} ms", flush=True)
+
+
 def main():
+    if "--samples" in sys.argv:
+        samples()
+        return
     if "--push" in sys.argv:
         push()
         return
@@ -194,6 +273,7 @@ def main():
     push()
     unwindings()
     python_frames()
+    samples()
 
 
 if __name__ == "__main__":

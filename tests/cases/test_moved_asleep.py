@@ -7,7 +7,7 @@ kernel's own run-queue delay says that what is meant did happen: it has whole sl
 import subprocess
 import unittest
 
-from house import House, on_tiers
+from house import House, on_tiers, steady
 
 MS = 1_000_000
 SLACK = 20 * MS  # what the program does not see: from a clock to a switch, and how late a timer is, all sleeps together
@@ -45,12 +45,14 @@ class MovedAsleep(House):
         self.assertLess(self.slept(row), asked + most + SLACK, row)
 
     @on_tiers("bpf", "daemon")
+    @steady
     def test_ready_is_what_the_thread_measured(self, tier):
         (counted, able, most, asked), row, recorded = self.both(tier)
         self.check_bounds(row, recorded, able, most, asked)
         self.assertGreaterEqual(row["unclear_wakes"], 1, (counted, row))
 
     @on_tiers("bpf", "daemon")
+    @steady
     def test_with_wakers_the_end_is_known(self, tier):
         (counted, able, most, asked), row, recorded = self.both(tier, "--by-whom")
         self.check_bounds(row, recorded, able, most, asked)
@@ -63,6 +65,7 @@ class MovedAsleep(House):
             self.assertGreater(told["ready_ns"], able - SLACK, told)
 
     @on_tiers("bpf", "daemon")
+    @steady
     def test_of_a_thread_that_sleeps_already(self, tier):
         program, (pid,) = self.start("moved_asleep", 4, 400, user=self.user_of(tier))
         rows = self.document(tier, "stat", "-p", pid, "--for", 1.3)["threads"]
@@ -71,6 +74,7 @@ class MovedAsleep(House):
         self.assertLess(row["ready_ns"], most + SLACK, row)
 
     @on_tiers("bpf")
+    @steady
     def test_of_moves_that_are_not_reported(self, tier):
         printed = subprocess.run([self.program("moves_unseen"), "sleeper", self.program("moved_asleep"), "8", "100"],
                                  capture_output=True, text=True, timeout=60, check=True).stdout

@@ -88,6 +88,12 @@ def stolen():
         return int((file.readline().split() + ["0"] * 8)[8]) / os.sysconf("SC_CLK_TCK")
 
 
+def preempted(pid):
+    """How often its first thread lost its processor against its will."""
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+        return int(re.search(r"nonvoluntary_ctxt_switches:\s+(\d+)", file.read())[1])
+
+
 class Recording(unittest.TestCase):
     def setUp(self):
         if REASON:
@@ -443,17 +449,20 @@ class File(Recording):
         target.stdout.read(1)
         for options in ([["-a"]] if ROOT else []) + [["-p", str(target.pid)]]:
             for _ in range(5): # it may be between two sleeps, and without a processor
+                before = preempted(target.pid)
                 self.record(*options, "--for", "0.6")
+                after = preempted(target.pid)
                 start, begun, state = self.query(
                     "SELECT CAST(value AS INTEGER), start_ns, start_state FROM facts, threads "
                     f"WHERE facts.name = 'start_ns' AND tid = {target.pid}")[0]
                 self.assertEqual(start, begun)
-                if state == "waiting":
+                if state == "waiting" and before == after:
                     break
             self.assertEqual(state, "waiting")
             ready = [row["ns"] for row in self.json("--table", "waits")["waits"]
                      if row["state"] == "ready" and not row["cause"]]
-            if "-p" in options:
+            # Between two sleeps it may lose its processor on a busy machine, as the kernel counts.
+            if "-p" in options and before == after:
                 self.assertEqual(sum(ready), 0)
 
     @contextlib.contextmanager

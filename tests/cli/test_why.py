@@ -1134,7 +1134,9 @@ class Neighbour(unittest.TestCase):
                 self.assertEqual(len(own), 1, behind)
                 self.assertEqual((own[0]["by"], own[0]["comm"]), ("thread", "loud"))
                 self.assertGreater(own[0]["ns"], row["ready_ns"] // 5, behind)
-                self.assertEqual(max(behind, key=lambda who: who["ns"]), own[0])
+                # Many others together may have had it for longer.
+                named = [who for who in behind if who["by"] not in ("rest", "others")]
+                self.assertEqual(max(named, key=lambda who: who["ns"]), own[0])
                 # The processor was another's for a moment of what is laid at its door.
                 self.assertLessEqual(own[0]["ns"], ran * 1.5)
                 self.assertEqual(self.throttled(row)[0], 0)

@@ -325,10 +325,10 @@ bool verdict_put_holders(FILE *out, const struct making *m, const struct why_pro
         } else {
             fprintf(out, "%zu threads hold it in turn", others + 1);
         }
-        if (one && others) {
+        if (one && others && most.ns < known - known / 100) {
             fputs(", for ", out);
             verdict_put_share(out, most.ns, known);
-            fputs(" of that", out);
+            fputs(doing ? " of that," : " of that", out);
         }
         if (!doing)
             break;
