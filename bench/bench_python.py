@@ -10,8 +10,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/python"))
 import prcb  # noqa: E402
+from prcb.spans import Span  # noqa: E402
 
 ROUNDS, CALLS = 31, 5000
+TRACE, SPAN = bytes(range(16)), bytes(range(8))
 thread = prcb.thread()
 measure = prcb.measure
 
@@ -22,6 +24,11 @@ def empty():
 
 def measured():
     with measure():
+        pass
+
+
+def spanned():
+    with Span(TRACE, SPAN):
         pass
 
 
@@ -38,6 +45,7 @@ def rusage():
 
 ROWS = [("empty call", empty),
         ("with prcb.measure(), all causes", measured),
+        ("with prcb.spans.Span(), all causes", spanned),
         ("Thread.times(), twice", twice(thread.times)),
         ("time.thread_time(), twice", twice(time.thread_time)),
         ("resource.getrusage(), twice", twice(rusage))]

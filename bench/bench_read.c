@@ -17,6 +17,7 @@
 
 #include <prcb/nt.h>
 #include <prcb/prcb.h>
+#include <prcb/span.h>
 
 #ifdef BENCH_PAPI
 #include <papi.h>
@@ -52,6 +53,19 @@ static void own_account(void)
     account.size = sizeof(account);
     prcb_thread_read(self, &account);
     sink += account.run_ns;
+}
+
+/* Two reads, and the record that readers outside find. */
+static void own_span(void)
+{
+    static const struct prcb_span_id id = {.trace_id = {1}, .span_id = {1}};
+    struct prcb_account account;
+    struct prcb_span span;
+
+    span.size = sizeof(span);
+    account.size = sizeof(account);
+    if (!prcb_span_begin(self, &id, &span) && !prcb_span_end(&span, &account))
+        sink += account.run_ns;
 }
 
 static void other_account(void)
@@ -294,7 +308,7 @@ struct row {
     double ns[ROUNDS];
 };
 
-#define PROFILE_ROW 5 /* index of the first of them */
+#define PROFILE_ROW 6 /* index of the first of them */
 
 static struct row rows[] = {
     {"rdtsc (the floor)", tsc, 100000, -1},
@@ -302,6 +316,7 @@ static struct row rows[] = {
     {"prcb_thread_times, another's", other_times, 100000, -1},
     {"prcb_thread_read, own thread, all causes", own_account, 20000, -1},
     {"prcb_thread_read, another's, all causes", other_account, 20000, -1},
+    {"prcb_span_begin and _end, all causes", own_span, 20000, -1},
     {"ReadThreadProfilingData, dispatching", profile_switches, 100000, -1, profile_begin,
      profile_end, 0},
     {"  1 software counter", profile_counters, 5000, -1, profile_begin, profile_end, 1},

@@ -14,6 +14,8 @@ import tempfile
 import unittest
 
 PRCB = os.environ["PRCB"]
+LIBRARY = os.environ["PRCB_LIBRARY"]
+TREE = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = pathlib.Path(__file__).with_name("publisher.c")
 ROOT = os.geteuid() == 0
 BPF = ROOT and os.environ.get("HAVE_BPF") == "1"
@@ -180,6 +182,42 @@ class Publishers(unittest.TestCase):
                                 str(pid)], capture_output=True, text=True, check=True).stdout
         self.assertLessEqual(len(brief), 8192)
         self.assertEqual(len(json.loads(brief)["spans"]["rows"]), 3)
+
+
+class FromInside(unittest.TestCase):
+    """Programs that say their spans by libprcb."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="prcb-spans.")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+
+    def build(self, *command):
+        path = self.folder + "/program"
+        subprocess.run([*command, "-L", LIBRARY, "-o", path], check=True)
+        return path
+
+    @unittest.skipUnless(shutil.which("c++"), "needs a C++ compiler")
+    def test_scopes_of_cpp(self):
+        program = self.build("c++", "-std=c++98", "-Wall", "-Wextra", "-Werror", "-I", TREE / "include",
+                             SOURCE.with_name("scopes.cc"), "-l:libprcb.so.0")
+        result = subprocess.run([program], env=dict(os.environ, LD_LIBRARY_PATH=LIBRARY),
+                                stdout=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+
+    @unittest.skipUnless(shutil.which("rustc"), "needs rustc (Debian's package rustc)")
+    def test_example_in_rust(self):
+        program = self.build("rustc", "-O", TREE / "examples/span.rs", "-l", "prcb")
+        with tempfile.NamedTemporaryFile("r") as said:
+            report = spans("--", "sh", "-c", 'exec "$0" >"$1"', program, said.name,
+                           env=dict(os.environ, LD_LIBRARY_PATH=LIBRARY))
+            text = said.read()
+        waited = int(re.search(r"ran \d+ ns, ready \d+ ns, waited (\d+) ns", text)[1])
+        self.assertGreaterEqual(waited, 400 * MS)
+        row = next(row for row in report["spans"]["rows"] if row["span_id"] == "07" * 8)
+        self.assertEqual(row["trace_id"], "07" * 16)
+        outside = sum(wait["ns"] for wait in row["waits"])
+        self.assertTrue(100 * MS < outside <= waited + 100 * MS, (outside, waited))
 
 
 if __name__ == "__main__":

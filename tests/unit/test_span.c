@@ -16,7 +16,8 @@
 
 #include <prcb/span.h>
 
-#define CHANGES 1000000
+#define CHANGES    1000000
+#define LOOKS_MOST 5000
 
 extern __thread const void *volatile otel_thread_ctx_v1;
 
@@ -132,13 +133,21 @@ static void test_tracer(void **state)
 }
 
 static volatile sig_atomic_t looked, torn;
+static timer_t timer;
+
+/* The next look comes when the thread has gone on for a while, however long a look takes. */
+static void look_soon(void)
+{
+    timer_settime(timer, 0, &(struct itimerspec){.it_value.tv_nsec = 50000}, NULL);
+}
 
 /* A reader: it stands between two stores of the thread. */
 static void look(int signal_number)
 {
     const unsigned char *record = otel_thread_ctx_v1;
 
-    looked++;
+    if (++looked < LOOKS_MOST)
+        look_soon();
     for (int i = 1; record && record[24] == 1 && i < 24; i++)
         torn += record[i] != record[0] || !record[0];
 }
@@ -146,12 +155,10 @@ static void look(int signal_number)
 static void test_torn(void **state)
 {
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-    const struct itimerspec often = {{.tv_nsec = 30000}, {.tv_nsec = 30000}};
-    timer_t timer;
 
     signal(SIGUSR1, look);
     assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-    timer_settime(timer, 0, &often, NULL);
+    look_soon();
     for (unsigned i = 0; i < CHANGES || looked < 100; i++) {
         struct prcb_span_id id = span_of(i);
 
