@@ -111,7 +111,8 @@ static int no_stack(void *ctx, const struct prcb_account *a, struct prcb_stack *
     return 0;
 }
 
-static int edges_of(void *ctx, uint64_t key, prcb_edge_fn fn, void *fn_ctx)
+static int edges_of(void *ctx, uint64_t key, struct prcb_account *account, prcb_edge_fn fn,
+                    void *fn_ctx)
 {
     const struct prcb_edge *edge = ctx;
 

@@ -13,7 +13,8 @@ static bool same_culprit(const struct prcb_edge *a, const struct prcb_edge *b)
            a->cgroup == b->cgroup;
 }
 
-static int add(struct behind *to, const struct prcb_edge *edge, size_t most)
+/* To the culprit's row of a span. */
+static int add(struct behind *to, const struct prcb_edge *edge)
 {
     struct prcb_edge row = *edge;
     size_t i = 0;
@@ -25,7 +26,7 @@ static int add(struct behind *to, const struct prcb_edge *edge, size_t most)
         to->rows[i].count += edge->count;
         return 0;
     }
-    if (to->count >= most)
+    if (to->count >= BEHIND_MOST)
         return 0;
     row.kind = PRCB_EDGE_BEHIND;
     row.cause = PRCB_CAUSE_NONE;
@@ -34,10 +35,12 @@ static int add(struct behind *to, const struct prcb_edge *edge, size_t most)
 
 static int collect(const struct prcb_edge *edge, void *ctx)
 {
+    struct behind *to = ctx;
+
     if ((edge->kind != PRCB_EDGE_BEHIND && edge->kind != PRCB_EDGE_PREEMPTED_BY) ||
         edge->by == PRCB_BY_REST)
         return 0;
-    return add(ctx, edge, SIZE_MAX);
+    return array_add(to->rows, to->count, to->room, *edge) ? -ENOMEM : 0;
 }
 
 static uint64_t grown(uint64_t now, uint64_t before)
@@ -53,36 +56,44 @@ static int add_growth(const struct behind *now, const struct behind *before, str
         struct prcb_edge edge = now->rows[i];
 
         for (size_t k = 0; k < before->count; k++) {
-            if (!same_culprit(&before->rows[k], &edge))
+            if (before->rows[k].kind != edge.kind || before->rows[k].cause != edge.cause ||
+                !same_culprit(&before->rows[k], &edge))
                 continue;
             edge.ns = grown(edge.ns, before->rows[k].ns);
             edge.count = grown(edge.count, before->rows[k].count);
         }
         if (edge.ns)
-            result = add(to, &edge, BEHIND_MOST);
+            result = add(to, &edge);
     }
     return result;
+}
+
+static bool same_moment(const struct prcb_account *a, const struct prcb_account *b)
+{
+    return a->switches == b->switches &&
+           !((a->flags ^ b->flags) & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED));
 }
 
 int behind_take(const struct why_source *source, const struct prcb_account *a,
                 struct behind_base *base, struct behind *to)
 {
+    struct prcb_account then = {.size = sizeof(then)};
     struct behind now = {0};
     int result;
 
-    if (!source->edges || !source->still || (base->known && base->ready_ns == a->ready_ns))
+    if (!source->edges || (base->known && base->ready_ns == a->ready_ns))
         return 0;
-    result = source->edges(source->ctx, a->key, collect, &now);
-    /* Edges of a later moment than the account's are of whatever the thread is in by then. */
-    if (result || !source->still(source->ctx, a)) {
+    result = source->edges(source->ctx, a->key, &then, collect, &now);
+    if (result) {
         behind_free(&now);
         base->known = false;
         return result == -ENOMEM ? result : 0;
     }
-    if (base->known && to)
+    /* What is of a later moment than the account is of whatever the thread is in by then. */
+    if (base->known && to && same_moment(a, &then))
         result = add_growth(&now, &base->edges, to);
     behind_free(&base->edges);
-    *base = (struct behind_base){now, a->ready_ns, true};
+    *base = (struct behind_base){now, then.ready_ns, true};
     return result;
 }
 
@@ -106,8 +117,9 @@ struct prcb_edge *behind_rows(const struct behind *behind, uint64_t ready_ns, si
     if (behind->count)
         memcpy(rows, behind->rows, behind->count * sizeof(*rows));
     array_sort(rows, behind->count, by_ns);
-    while (count < behind->count && rows[count].ns <= ready_ns - known)
-        known += rows[count++].ns;
+    /* Of time that is nobody's, a part may be a span's that the thread was met ready in. */
+    for (; count < behind->count && known < ready_ns; known += rows[count++].ns)
+        rows[count].ns = rows[count].ns < ready_ns - known ? rows[count].ns : ready_ns - known;
     if (ready_ns > known)
         rows[count++] = (struct prcb_edge){
             .kind = PRCB_EDGE_BEHIND, .by = PRCB_BY_REST, .ns = ready_ns - known};

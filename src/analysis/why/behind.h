@@ -11,7 +11,7 @@
 #define BEHIND_MOST 32 /* of a span: different culprits; others are the rest */
 
 struct behind {
-    struct prcb_edge *rows; /* no two of the same culprit */
+    struct prcb_edge *rows; /* of a span: no two of the same culprit */
     size_t count, room;
 };
 

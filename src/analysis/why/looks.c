@@ -497,11 +497,12 @@ bool looks_still(void *ctx, const struct prcb_account *a)
     return same;
 }
 
-int looks_edges(void *ctx, uint64_t key, prcb_edge_fn fn, void *fn_ctx)
+int looks_edges(void *ctx, uint64_t key, struct prcb_account *account, prcb_edge_fn fn,
+                void *fn_ctx)
 {
     const struct looks *l = ctx;
 
-    return prcb_edges_walk(l->session, key, NULL, fn, fn_ctx, NULL);
+    return prcb_edges_walk(l->session, key, account, fn, fn_ctx, NULL);
 }
 
 uint64_t looks_cost(const struct looks *l)

@@ -77,7 +77,8 @@ void looks_grant(struct looks *l);
 /* As why_source; ctx: the looks. */
 pid_t looks_holder(void *ctx, uint32_t number);
 bool looks_still(void *ctx, const struct prcb_account *a);
-int looks_edges(void *ctx, uint64_t key, prcb_edge_fn fn, void *fn_ctx);
+int looks_edges(void *ctx, uint64_t key, struct prcb_account *account, prcb_edge_fn fn,
+                void *fn_ctx);
 
 /* Returns the processor time of the looks and of unwinding so far. */
 uint64_t looks_cost(const struct looks *l);

@@ -112,7 +112,7 @@ static int grow(const struct prcb_edge *edge, void *ctx)
  * failed nothing is kept. */
 static int read_edges(struct why *w, uint64_t key, struct lived *lived, struct growth *g)
 {
-    int result = w->source.edges(w->source.ctx, key, grow, g);
+    int result = w->source.edges(w->source.ctx, key, NULL, grow, g);
 
     if (result) {
         free(g->now);

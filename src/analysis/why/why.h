@@ -46,8 +46,10 @@ struct why_source {
     pid_t (*holder)(void *ctx, uint32_t number);
     /* Whether the thread is in the same wait as the record shows, or runs on as there. */
     bool (*still)(void *ctx, const struct prcb_account *a);
-    /* Calls fn for each edge of an account (prcb_edges_walk); NULL: nobody asks for paths. */
-    int (*edges)(void *ctx, uint64_t key, prcb_edge_fn fn, void *fn_ctx);
+    /* Calls fn for each edge of an account (prcb_edges_walk); NULL: nobody asks for paths.
+     * account: NULL, or gets the record of that moment. */
+    int (*edges)(void *ctx, uint64_t key, struct prcb_account *account, prcb_edge_fn fn,
+                 void *fn_ctx);
     void *ctx;
     uint64_t min_wait_ns; /* shorter ones are not asked for */
     /* Whether a thread is looked at for others' paths alone. The report has those of a process as

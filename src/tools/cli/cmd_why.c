@@ -821,7 +821,7 @@ static int open_all(struct run *run, struct prcb_error *err)
     source.ctx = run->looks;
     source.object = run->options->objects && !run->options->chain ? looks_object : NULL;
     source.holder = source.object ? looks_holder : NULL;
-    source.still = source.object || run->options->spans ? looks_still : NULL;
+    source.still = source.object ? looks_still : NULL;
     if (!result)
         result = open_objects(run, err);
     if (!result)

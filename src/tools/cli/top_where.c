@@ -122,11 +122,12 @@ static pid_t holder_of(void *ctx, uint32_t number)
     return number ? objects_at(w->objects, number)->tid : 0;
 }
 
-static int edges_of(void *ctx, uint64_t key, prcb_edge_fn fn, void *fn_ctx)
+static int edges_of(void *ctx, uint64_t key, struct prcb_account *account, prcb_edge_fn fn,
+                    void *fn_ctx)
 {
     const struct top_where *w = ctx;
 
-    return prcb_edges_walk(w->session, key, NULL, fn, fn_ctx, NULL);
+    return prcb_edges_walk(w->session, key, account, fn, fn_ctx, NULL);
 }
 
 static bool is_aside(void *ctx, const struct prcb_account *a)
