@@ -118,13 +118,17 @@ class Made:
                 db.execute("INSERT INTO processor_times VALUES(?,?,?,?,?,?,?,?)",
                            (START + at, cpu, *(part * self.span * share // 100 for share in (50, 20, 1, 1, 0, 28))))
         self.samples = samples
+        self.spanned = {}  # ns of waits by (trace, span)
         for thread, stretches in self.stretches.items():  # of two waits in three
+            span = ("%032x" % (thread // 6 + 1), "%016x" % (thread + 1)) if thread % 3 == 0 else (None, None)
             for kind, cause, start, end in stretches:
                 if kind == "wait" and end > start and draw.random() < 0.67:
-                    db.execute("INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,1,NULL,NULL)", (
+                    if span[0]:
+                        self.spanned[span] = self.spanned.get(span, 0) + end - start
+                    db.execute("INSERT INTO wait_stacks VALUES(?,?,?,?,?,?,1,?,?)", (
                         START + (start + end) // 2, thread, *draw.choice([
                             (draw.choice(stacks), None, "blocked", "mutex"), (draw.choice(stacks), None, "idle", "event loop"),
-                            (None, "budget", "blocked", None)])))
+                            (None, "budget", "blocked", None)]), *span))
 
     def write_stacks(self, db, draw):
         """Trees of calls; returns the rows that samples may have."""

@@ -168,6 +168,13 @@ class Numbers(Browser):
                                        for row in self.report["functions"]))
         self.assertEqual(float(self.run_script("return document.getElementById('flame-canvas').dataset.total")), total)
 
+    def test_spans(self):
+        self.open("#view=summary")
+        rows = self.run_script("return [...document.querySelectorAll('#spans tbody tr')].map(row => "
+                               "[...row.cells].slice(0, 2).map(cell => cell.textContent))")
+        longest = max(self.report["spans"], key=lambda span: max(wait["ns"] for wait in span["waits"]))
+        self.assertEqual(rows[0], [longest["span_id"], longest["trace_id"]])
+
     def test_waits_flame(self):
         self.open("#view=flame&source=waits")
         self.assertEqual(float(self.run_script("return document.getElementById('flame-canvas').dataset.total")),

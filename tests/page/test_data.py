@@ -171,6 +171,23 @@ class Data(Folder):
         self.assertEqual(idle, {"epoll", "futex", "sleep", "socket"})
         self.assertEqual(sum(single.values()), report["wait_ns"])
 
+    def test_spans(self):
+        """What the recording says of each, and the JSON."""
+        recording = made.Made(self.db)
+        page, report = Page(self.html()), json.loads(self.report("-j"))
+        shown = collections.Counter()
+        for span, trace, _, _, _, ns, _ in page.head["spans"]:
+            shown[trace, span] += ns
+        self.assertLess(len(page.head["spans"]), 500)  # of more the longest are shown
+        self.assertEqual(shown, recording.spanned)
+        self.assertEqual({(row["trace_id"], row["span_id"]): row["ns"] for row in report["spans"]}, recording.spanned)
+        for row in report["spans"]:
+            self.assertEqual(sum(wait["ns"] for wait in row["waits"]), row["ns"])
+        first = report["spans"][0]
+        self.assertRegex(self.report("--table", "spans"), r"(?m)^ *[\d.]+\w+ +[\d.]+%% +%(span_id)s %(trace_id)s$" % first)
+        lines = self.report("--table", "spans", "-x", ",").splitlines()
+        self.assertEqual(sum(int(line.split(",")[9]) for line in lines[1:]), sum(recording.spanned.values()))
+
     def test_folded_timeline(self):
         """Below a size the timeline has cells; the sums of threads stay, and time is neither lost nor
         made: each thread's row is as long as before, within a cell."""

@@ -171,6 +171,10 @@ class Publishers(unittest.TestCase):
         with contextlib.closing(sqlite3.connect(path)) as db:
             rows = set(db.execute("SELECT trace_id, span_id FROM wait_stacks WHERE stack NOT NULL"))
         self.assertEqual(rows, {("01" * 16, "01" * 8), ("02" * 16, "02" * 8), (None, None)})
+        said = subprocess.run([PRCB, "report", "--table", "spans", path], capture_output=True,
+                              text=True, check=True).stdout
+        self.assertRegex(said, r"(?m)^ *4\d\d\S*ms +[\d.]+%% +%s %s\n +4\d\d\S*ms sleep in work"
+                         % ("01" * 8, "01" * 16))
 
     def test_text_and_brief(self):
         pid = self.start(self.build("exported"))

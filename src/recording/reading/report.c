@@ -348,6 +348,8 @@ static int make(struct making *making, struct prcb_error *err)
         result = stretches_walk_counting(r, add_stretch, making, &report->missed, err);
     if (!result && r->has_wait_stacks)
         result = offcpu_make(r, &report->offcpu, err);
+    if (!result)
+        result = spanned_make(r, &report->spanned, err);
     for (size_t i = 0; i < r->thread_count; i++)
         report->threads[i].unknown_ns = unknown_time(r, &report->threads[i]);
     return result;
@@ -384,5 +386,6 @@ void report_free(struct report *report)
     free(report->waits);
     free(report->processors);
     offcpu_free(&report->offcpu);
+    spanned_free(&report->spanned);
     memset(report, 0, sizeof(*report));
 }

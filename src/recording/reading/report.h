@@ -11,6 +11,7 @@
 #include "figures.h"
 #include "offcpu.h"
 #include "recording.h"
+#include "spanned.h"
 
 #define REPORT_CELLS 100 /* of a processor's line of time, at most */
 
@@ -73,6 +74,7 @@ struct report {
     struct report_wait *waits; /* by time */
     size_t wait_count;
     struct offcpu offcpu;                /* empty: stacks of waits were not recorded */
+    struct spanned spanned;              /* empty: no wait's span is known */
     struct report_processor *processors; /* by number */
     size_t processor_count;
     size_t cells; /* of each one's line of time */
@@ -91,7 +93,8 @@ enum report_table {
     REPORT_PROCESSORS = 1 << 3,
     REPORT_TIMELINE = 1 << 4,
     REPORT_STACKS = 1 << 5,
-    REPORT_ALL = (1 << 6) - 1,
+    REPORT_SPANS = 1 << 6,
+    REPORT_ALL = (1 << 7) - 1,
 };
 
 struct report_style {

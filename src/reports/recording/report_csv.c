@@ -143,13 +143,40 @@ static void stacks(struct csv *csv, const struct report *report, size_t top)
     }
 }
 
+static void spans(struct csv *csv, const struct report *report, size_t top)
+{
+    static const char *const names[] = {"trace_id", "span_id", "span_ns", "pid", "tid", "name",
+                                        "cause",    "word",    "count",   "ns",  "in",  NULL};
+
+    csv_names(csv, names);
+    for (size_t i = 0; i < report->spanned.count && (!top || i < top); i++) {
+        const struct spanned_row *row = &report->spanned.rows[i];
+        const struct recorded_thread *thread = &report->recording->threads[row->thread];
+
+        csv_text(csv, row->trace_id);
+        csv_text(csv, row->span_id);
+        csv_number(csv, true, row->span_ns);
+        csv_number(csv, thread->pid >= 0, (uint64_t)thread->pid);
+        csv_number(csv, thread->tid >= 0, (uint64_t)thread->tid);
+        csv_text(csv, thread->name);
+        csv_text(csv, row->cause);
+        csv_text(csv, row->word);
+        csv_number(csv, true, row->count);
+        csv_number(csv, true, row->ns);
+        csv_text(csv, recording_place(report->recording, row->stack));
+        csv_end(csv);
+    }
+}
+
 void report_print_csv(const struct report *report, const struct report_style *style, FILE *out)
 {
     struct csv csv = {.out = out, .separator = style->separator};
     bool more = false;
 
     for (unsigned bit = 1; bit < REPORT_ALL; bit <<= 1) {
-        if (!(style->tables & bit) || (bit == REPORT_STACKS && !report->recording->has_wait_stacks))
+        if (!(style->tables & bit) ||
+            (bit == REPORT_STACKS && !report->recording->has_wait_stacks) ||
+            (bit == REPORT_SPANS && !report->spanned.count))
             continue;
         if (more)
             fputc('\n', out);
@@ -166,6 +193,9 @@ void report_print_csv(const struct report *report, const struct report_style *st
             break;
         case REPORT_STACKS:
             stacks(&csv, report, style->top);
+            break;
+        case REPORT_SPANS:
+            spans(&csv, report, style->top);
             break;
         case REPORT_PROCESSORS:
             processors(&csv, report);

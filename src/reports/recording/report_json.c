@@ -135,6 +135,52 @@ static json_object *stacks(struct json_doc *b, const struct report *report,
     return array;
 }
 
+static json_object *span_waits(struct json_doc *b, const struct report *report,
+                               const struct spanned_row *row, const struct spanned_row *end)
+{
+    json_object *array = json_object_new_array();
+
+    for (const struct spanned_row *at = row; at < end && spanned_same(row, at); at++) {
+        const struct recorded_thread *thread = &report->recording->threads[at->thread];
+        json_object *object = json_object_new_object();
+
+        json_doc_put(b, object, "pid", json_object_new_int64(thread->pid));
+        json_doc_put(b, object, "tid", json_object_new_int64(thread->tid));
+        json_doc_put_text(b, object, "name", word(thread->name));
+        json_doc_put_text(b, object, "cause", word(at->cause));
+        json_doc_put_text(b, object, "word", word(at->word));
+        json_doc_put_number(b, object, "count", at->count);
+        json_doc_put_number(b, object, "ns", at->ns);
+        json_doc_put_text(b, object, "in", word(recording_place(report->recording, at->stack)));
+        json_doc_append(b, array, object);
+    }
+    return array;
+}
+
+static json_object *spans(struct json_doc *b, const struct report *report,
+                          const struct report_style *style)
+{
+    const struct spanned *s = &report->spanned;
+    size_t most = shown(s->spans, style), count = 0;
+    json_object *array = json_object_new_array();
+
+    for (size_t i = 0; i < s->count && count < most; i++) {
+        const struct spanned_row *row = &s->rows[i];
+        json_object *object;
+
+        if (i && spanned_same(row, row - 1))
+            continue;
+        object = json_object_new_object();
+        json_doc_put_text(b, object, "trace_id", word(row->trace_id));
+        json_doc_put_text(b, object, "span_id", word(row->span_id));
+        json_doc_put_number(b, object, "ns", row->span_ns);
+        json_doc_put(b, object, "waits", span_waits(b, report, row, s->rows + s->count));
+        json_doc_append(b, array, object);
+        count++;
+    }
+    return array;
+}
+
 static json_object *cells(struct json_doc *b, const struct report *report,
                           const struct report_processor *row)
 {
@@ -244,6 +290,9 @@ int report_print_json(const struct report *report, const struct report_style *st
         json_doc_put_member(b, top, "wait_known_ns", report->offcpu.known_ns, has);
         json_doc_put_member(b, top, "wait_idle_ns", report->offcpu.idle_ns, has);
     }
+    if (style->tables & REPORT_SPANS)
+        json_doc_put_if(b, top, "spans", report->recording->has_spans,
+                        report->recording->has_spans ? spans(b, report, style) : NULL);
     if (style->tables & (REPORT_PROCESSORS | REPORT_TIMELINE))
         json_doc_put(b, top, "processors", processors(b, report, style));
     return json_doc_write_pretty(b, top, out);

@@ -19,7 +19,8 @@
 #define CELL         32
 #define CAUSE_WIDTH  12
 #define STACK_INDENT 31
-#define NAME_MOST    60        /* columns of a function's name */
+#define NAME_MOST    60 /* columns of a function's name */
+#define SPAN_PARTS   3
 #define WIDE         100       /* on narrower terminals tables stand closer */
 #define SHORT_NS     100000000 /* below this nothing is said: samples are few */
 
@@ -468,6 +469,59 @@ static void print_stacks(const struct report *report, const struct report_style 
     free(places);
 }
 
+static void print_spanned(const struct report *report, const struct spanned_row *row,
+                          size_t columns, FILE *out)
+{
+    const struct recorded_thread *thread = &report->recording->threads[row->thread];
+    char time[CELL], place[4 * NAME_MOST + 1];
+    const char *in = recording_place(report->recording, row->stack);
+
+    fprintf(out, "%*s%s ", width_of(columns, STACK_INDENT, STACK_INDENT / 2), "",
+            time_text(row->ns, time));
+    print_name(out, *row->cause ? row->cause : "-");
+    if (*in) {
+        text_copy(TEXT_MARKS, in, place, sizeof(place));
+        format_cut(place, NAME_MOST);
+        fprintf(out, " in %s", place);
+    }
+    fputs(", ", out);
+    print_name(out, *thread->name ? thread->name : "?");
+    fprintf(out, " (%" PRId64 ")\n", thread->tid);
+}
+
+/* A span, and on lines of their own what it waited for longest. */
+static void print_spans(const struct report *report, const struct report_style *style, FILE *out)
+{
+    const struct spanned *s = &report->spanned;
+    size_t columns = format_columns(out), printed = 0, inner = 0, most = shown(s->spans, style);
+    char time[CELL];
+
+    if (!s->count)
+        return;
+    fprintf(out, "\n%*s %7s  %-16s %s\n", width_of(columns, 10, 8), "WAITED", "SHARE", "SPAN",
+            "TRACE, AND WHAT FOR");
+    for (size_t i = 0; i < s->count && printed <= most; i++) {
+        const struct spanned_row *row = &s->rows[i];
+
+        if (!i || !spanned_same(row, row - 1)) {
+            if (printed++ == most)
+                break;
+            inner = 0;
+            fprintf(out, "%*s %6.2f%%  ", width_of(columns, 10, 8), time_text(row->span_ns, time),
+                    percent(row->span_ns, s->ns));
+            print_name(out, row->span_id);
+            fputc(' ', out);
+            print_name(out, row->trace_id);
+            fputc('\n', out);
+        }
+        if (inner++ < SPAN_PARTS)
+            print_spanned(report, row, columns, out);
+    }
+    print_rest(s->spans, most, out);
+    fprintf(out, "spans are known of %.1f%% of the waiting time\n",
+            percent(s->ns, report->offcpu.ns));
+}
+
 /* Writes "user_ns" as "USER". */
 static const char *part_heading(const struct figure *figure, char *ret)
 {
@@ -606,6 +660,8 @@ void report_print_text(const struct report *report, const struct report_style *s
         print_waits(report, style, out);
     if (style->tables & REPORT_STACKS)
         print_stacks(report, style, out);
+    if (style->tables & REPORT_SPANS)
+        print_spans(report, style, out);
     if (style->tables & REPORT_PROCESSORS)
         print_processors(report, out);
     if (style->tables & REPORT_TIMELINE)

@@ -40,7 +40,7 @@
 #define TIMELINE_MARGIN 6
 #define CONDITIONS_MAX  REPORT_CONDITIONS_MAX
 #define SIDE_MAX        64        /* recordings */
-#define TABLE_SWITCHES  (1u << 6) /* behind the tables of a report */
+#define TABLE_SWITCHES  (1u << 7) /* behind the tables of a report */
 #define BUFFER_MAX      ((size_t)(1ull << (sizeof(size_t) > 4 ? 32 : 30)))
 #define EXIT_CONDITION  3 /* a --fail-if holds */
 
@@ -85,8 +85,8 @@ struct run {
 
 static int take_tables(struct cli_parser *parser, void *target)
 {
-    static const char *const names[] = {"functions", "threads", "waits",   "processors",
-                                        "timeline",  "stacks",  "switches"};
+    static const char *const names[] = {"functions", "threads", "waits", "processors",
+                                        "timeline",  "stacks",  "spans", "switches"};
     const char *text = parser->value;
     struct run *run = target;
 
@@ -100,7 +100,7 @@ static int take_tables(struct cli_parser *parser, void *target)
         if (i == sizeof(names) / sizeof(names[0]))
             return cli_usage_error(run->command,
                                    "--table '%s': must be functions, threads, waits, processors, "
-                                   "timeline, stacks or switches, with commas between",
+                                   "timeline, stacks, spans or switches, with commas between",
                                    text);
         run->tables |= 1u << i;
         at += length;
@@ -283,8 +283,8 @@ static int take_word(struct cli_parser *parser, void *target)
 /* clang-format off */
 static const struct cli_option option_rows[] = {
     {0, "table", "NAME[,NAME]", "these tables only: functions, threads, waits, processors, timeline,\n"
-                                   "stacks (of waits); or with -x: switches, each with who woke the thread",
-     .take = take_tables, .choices = "functions threads waits processors timeline stacks switches"},
+                                   "stacks (of waits), spans; or with -x: switches, each with who woke the thread",
+     .take = take_tables, .choices = "functions threads waits processors timeline stacks spans switches"},
     {0, "top", "N", "the first N rows of a table (default 20 in tables, else all; 0: all)",
      .kind = CLI_NUMBER, AT(top), .max = UINT32_MAX},
     {'j', "json", NULL, "one JSON document", FORM(FORMAT_JSON)},

@@ -61,6 +61,7 @@ static const char *const column_names[COLUMNS] = {
 };
 
 #define WORDS_MOST 256
+#define SPANS_MOST 500 /* rows */
 
 struct encoding {
     const struct page_data *data;
@@ -589,6 +590,31 @@ static json_object *words(struct encoding *e)
     return array;
 }
 
+/* What spans waited for: span, trace, thread (index), state, node, ns and waits; the longest. */
+static json_object *spans(struct encoding *e)
+{
+    const struct page_data *d = e->data;
+    const struct spanned *s = &d->report.spanned;
+    json_object *array = json_object_new_array();
+
+    for (size_t i = 0; i < s->count && i < SPANS_MOST; i++) {
+        const struct spanned_row *row = &s->rows[i];
+        struct offcpu_row as = {.reason = row->reason};
+        json_object *object = json_object_new_array();
+
+        memcpy(as.cause, row->cause, sizeof(as.cause));
+        json_doc_append(&e->doc, object, shown(e, row->span_id));
+        json_doc_append(&e->doc, object, shown(e, row->trace_id));
+        append_number(e, object, row->thread);
+        append_number(e, object, wait_state_of(d, &as));
+        append_number(e, object, row->stack == SIZE_MAX ? 0 : d->node_of_stack[row->stack]);
+        append_number(e, object, row->ns);
+        append_number(e, object, row->count);
+        json_doc_append(&e->doc, array, object);
+    }
+    return array;
+}
+
 static json_object *columns(struct encoding *e)
 {
     json_object *array = json_object_new_array();
@@ -632,6 +658,7 @@ static json_object *head(struct encoding *e)
     json_doc_put(b, top, "threads", threads(e));
     json_doc_put(b, top, "functions", functions(e));
     json_doc_put(b, top, "processors", processors(e));
+    json_doc_put(b, top, "spans", spans(e));
     json_doc_put(b, top, "columns", columns(e));
     return top;
 }

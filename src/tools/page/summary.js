@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The recording in words, and where the threads' time went.
 
-const summaryView = {causes: {}, held: {}, holders: {}};
+const summaryView = {causes: {}, held: {}, holders: {}, spans: {}};
 
 function stateSwatch(state) {
     const swatch = element("span", {class: "swatch"});
@@ -167,6 +167,30 @@ function holderTable(model, holders) {
     });
 }
 
+// What spans of traces waited for, of the whole recording.
+function spansOf(model) {
+    return (model.ends ? [] : model.spans).map(([span, trace, thread, state, node, ns, count]) =>
+        ({span, trace, thread: model.threads[thread], state, node, ns, count}))
+        .filter(row => isSelected(row.thread, selection.only));
+}
+
+function spanTable(model, rows) {
+    const where = row => functionsOf(model, row.node, 3).join(" ← ");
+
+    return makeTable({
+        rows, sort: 5, shown: 8, memory: summaryView.spans, columns: [
+            {title: "Span", value: row => row.span, show: row => named(row.span)},
+            extra({title: "Trace", value: row => row.trace, show: row => named(row.trace)}),
+            extra({title: "Who", value: row => row.thread.name, show: row => named(row.thread.name || "[no name]")}),
+            {title: "For", value: row => stateLabel(model.states[row.state]),
+             show: row => element("span", {}, stateSwatch(model.states[row.state]), stateLabel(model.states[row.state]))},
+            {title: "Where", value: where, show: row => row.node ? named(where(row)) : element("span", {class: "note"}, "not known")},
+            timeColumn("Time", row => row.ns),
+            extra(countColumn("Waits", row => row.count)),
+        ],
+    });
+}
+
 // What the recording lacks, a sentence each.
 function lacksOf(model) {
     if (model.ends)
@@ -230,6 +254,7 @@ function drawSummary(place, model) {
     const threads = selectedThreads(model), totals = totalsOf(model, threads), range = rangeOf(model);
 
     const groups = model.has_switches ? heldUp(model) : [], holders = model.has_switches ? lockHolders(model) : [];
+    const spans = spansOf(model);
 
     place.replaceChildren(
         model.has_switches ? element("p", {id: "verdict", class: "verdict"}, ...verdictOf(model, totals, groups, holders)) : "",
@@ -240,6 +265,8 @@ function drawSummary(place, model) {
         place.append(element("h2", {}, "Who was held up, and where"), element("div", {id: "held"}, heldUpTable(model, totals, groups)));
     if (holders.length)
         place.append(element("h2", {}, "Who ended waits for locks"), element("div", {id: "holders"}, holderTable(model, holders)));
+    if (spans.length)
+        place.append(element("h2", {}, "What spans (requests) waited for"), element("div", {id: "spans"}, spanTable(model, spans)));
     if (model.has_switches)
         place.append(element("h2", {}, "Where the threads' time went"), stateBar(model, totals),
                      element("div", {id: "causes"}, causeTable(model, totals, summaryView.causes)));
