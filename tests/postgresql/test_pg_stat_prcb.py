@@ -21,6 +21,7 @@ PKG_CONFIG = os.environ["PRCB_PKG_CONFIG"]
 PRCBD = os.environ.get("PRCBD", "")
 PARTS = ["run", "ready", "throttled", "disk", "lock", "latch", "net", "ipc", "page_fault", "sleep", "other", "unsplit"]
 VERSIONS = versions()
+CLIENTS, SECONDS = os.environ.get("PRCB_CLIENTS", "4"), os.environ.get("PRCB_SECONDS", "6")  # while prcbd goes and comes
 
 
 def setUpModule():
@@ -310,7 +311,7 @@ class Daemon(Common):
 
     def test_daemon_goes_and_comes(self):
         """No query fails, whatever prcbd does."""
-        bench = subprocess.Popen([self.programs + "/pgbench", "-n", "-c", "4", "-T", "6", "-C", "-f", "-",
+        bench = subprocess.Popen([self.programs + "/pgbench", "-n", "-c", CLIENTS, "-T", SECONDS, "-C", "-f", "-",
                                   *self.server.address()[:4], "postgres"], env=self.server.client(patient=False), cwd="/",
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  **self.server.who())
