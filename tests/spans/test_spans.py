@@ -49,10 +49,10 @@ class Publishers(unittest.TestCase):
         cls.build("exported", *PROGRAMS["exported"])
 
     @classmethod
-    def build(cls, name, *flags):
+    def build(cls, name, *flags, compiler="cc"):
         to = cls.folder / name
         if not to.exists():
-            subprocess.run(["cc", "-O1", "-g", "-pthread", SOURCE, *flags, "-o", to], check=True,
+            subprocess.run([compiler, "-O1", "-g", "-pthread", SOURCE, *flags, "-o", to], check=True,
                            cwd=cls.folder)
         return str(to)
 
@@ -76,9 +76,11 @@ class Publishers(unittest.TestCase):
             yield f"loaded {name}", [self.build("loads", "-DDLOPEN"), str(self.folder / library)]
 
     def check_all(self, user=()):
-        pids = {name: self.start(*command, user=user) for name, command in self.everybody()}
+        self.check_these({name: self.start(*command, user=user) for name, command in self.everybody()}, user=user)
+
+    def check_these(self, pids, **how):
         report = spans("--for", "0.6", "--budget", "50",
-                       *(word for pid in pids.values() for word in ("-p", str(pid))), user=user)
+                       *(word for pid in pids.values() for word in ("-p", str(pid))), **how)
         for name, pid in pids.items():
             rows = [row for row in report["spans"]["rows"] if row["pid"] == pid]
             with self.subTest(name):
@@ -91,6 +93,16 @@ class Publishers(unittest.TestCase):
     @unittest.skipUnless(ROOT, "nobody is root's to become")
     def test_all_linkages_as_nobody(self):
         self.check_all(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+
+    @unittest.skipUnless(BPF and shutil.which("musl-gcc"), "needs musl-gcc, and eBPF")
+    def test_musl(self):
+        flags = {name: how for name, how in PROGRAMS.items() if name != "static-pie"}
+        commands = {name: [self.build("musl-" + name, *how, compiler="musl-gcc")] for name, how in flags.items()}
+        self.build("libmusl.so", "-DLIBRARY", "-shared", "-fPIC", compiler="musl-gcc")
+        commands["linked"] = [self.build("musl-linked", "-DNO_VARIABLE", "-L.", "-l:libmusl.so", "-Wl,-rpath,$ORIGIN",
+                                         compiler="musl-gcc")]
+        commands["loaded"] = [self.build("musl-loads", "-DDLOPEN", compiler="musl-gcc"), str(self.folder / "libmusl.so")]
+        self.check_these({name: self.start(*command) for name, command in commands.items()}, tier="bpf")
 
     @unittest.skipUnless(shutil.which("gdb"), "needs gdb")
     def test_gdb_reads_the_same(self):
