@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The shop's customers, and the warehouse that it asks: buy.py SOCKET SECONDS.
+"""The shop's customers, and the warehouse that it asks: buy.py SOCKET SECONDS [KIND,...].
 
 Each request's trace says its kind by its last digit. Prints "SPAN KIND MS", the slowest first."""
 import http.client
@@ -40,11 +40,13 @@ def customer(number, end):
         TOOK.append((time.monotonic() - began, span, KINDS[number]))
 
 
-threading.Thread(target=warehouse, daemon=True).start()
+wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else KINDS
+if "stock" in wanted:
+    threading.Thread(target=warehouse, daemon=True).start()
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.01)
 customers = [threading.Thread(target=customer, args=(number, time.monotonic() + float(sys.argv[2])))
-             for number in range(4)]
+             for number in range(4) if KINDS[number] in wanted]
 for each in customers:
     each.start()
 for each in customers:
