@@ -5,6 +5,7 @@
  * has one thread and one loop.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 #define NS_PER_S        1000000000ull
 #define RETRY_NS        1000000000ull /* how often a missing prcbd is looked for */
 #define RELOAD_NS       1000000000ull /* how often the web configuration is looked at */
+#define TRIM_NS         30000000000ull
 #define TEXTFILE_S      15
 #define PROFILE_S       60
 #define PROFILE_PERCENT 5
@@ -31,7 +33,7 @@ struct exporter {
     struct metrics_options options;
     struct metrics *metrics; /* NULL: prcbd is not reachable */
     struct web *web;
-    uint64_t looked, next_look, next_reload;
+    uint64_t looked, next_look, next_reload, next_trim;
     const char *textfile;
     uint64_t textfile_every, next_textfile;
     bool textfile_failed;
@@ -166,6 +168,17 @@ static int until(uint64_t then, uint64_t now)
     return then <= now ? 0 : (int)((then - now + 999999) / 1000000);
 }
 
+/* Names that come and go leave holes between what stays, and the heap would grow for hours. */
+static void give_back(struct exporter *e, uint64_t now)
+{
+    if (now < e->next_trim)
+        return;
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+    e->next_trim = now + TRIM_NS;
+}
+
 /* Serves until SIGINT or SIGTERM. */
 static int serve(struct exporter *e, int signal_fd)
 {
@@ -194,6 +207,7 @@ static int serve(struct exporter *e, int signal_fd)
         }
         if (e->textfile && now >= e->next_textfile)
             write_textfile(e, now);
+        give_back(e, now);
     }
 }
 
