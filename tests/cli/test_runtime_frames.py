@@ -125,7 +125,7 @@ def java_version():
 
 
 @unittest.skipUnless(ROOT, "needs root: causes of others' waits")
-@unittest.skipUnless(os.uname().machine == "x86_64" and java_version() == "17" and shutil.which("javac"), "needs JDK 17")
+@unittest.skipUnless(os.uname().machine == "x86_64" and java_version() in ("17", "21") and shutil.which("javac"), "needs a JDK 17 or 21")
 class Java(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

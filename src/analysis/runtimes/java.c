@@ -83,7 +83,7 @@ struct vm_type {
     M(constants, "ConstMethod", "_constants")                                                      \
     M(code_size, "ConstMethod", "_code_size")                                                      \
     M(name_index, "ConstMethod", "_name_index")                                                    \
-    M(const_flags, "ConstMethod", "_flags")                                                        \
+    M(const_flags, "ConstMethod", "?_flags")                                                       \
     M(holder, "ConstantPool", "_pool_holder")                                                      \
     M(class_name, "Klass", "_name")                                                                \
     M(source, "ConstantPool", "_source_file_name_index")                                           \
@@ -104,7 +104,7 @@ struct layout {
 
 static const struct {
     size_t at;
-    const char *type, *field; /* "?Thread": of any type that ends so */
+    const char *type, *field; /* "?Thread": any that ends so */
 } wanted[] = {
 #undef M
 #undef S
@@ -130,6 +130,7 @@ struct heap {
 
 struct java {
     struct memory *memory;
+    uint32_t excluded; /* what the bytes of numbers begin with: 0 ends lists */
     struct layout l;
     struct heap heaps[HEAPS_MOST];
     size_t heap_count;
@@ -228,7 +229,7 @@ static int take_members(struct java *j)
     return 0;
 }
 
-/* 17 is the version whose tables of lines and frames these are. */
+/* 17 and 21 are the versions whose tables of lines and frames these are. */
 static int open_java(const struct runtime_process *process, void **ret_state)
 {
 #if defined(__x86_64__)
@@ -242,10 +243,11 @@ static int open_java(const struct runtime_process *process, void **ret_state)
     result = java_members ? take_members(j) : take_tables(j, process);
     if (!result && !number(j, j->l.version, 4, &version))
         result = -EAGAIN;
-    if (!result && version && version != 17 && !java_members)
+    if (!result && version && version != 17 && version != 21 && !java_members)
         result = -ENOTSUP;
     if (!result && !version && !java_members)
         result = -EAGAIN;
+    j->excluded = !result && !java_members && version == 21;
     if (result)
         free(j);
     else
@@ -376,14 +378,15 @@ static uint32_t next_byte(struct stream *s)
     return s->bad ? 0 : (uint32_t)byte;
 }
 
-/* A number of one to five bytes, of which those below 192 are the last. */
+/* A number of one to five bytes, of which those below 192 are the last. Source: UNSIGNED5 in
+ * code/compressedStream.hpp of 17, utilities/unsigned5.hpp of 21. */
 static uint32_t next_number(struct stream *s)
 {
-    uint32_t sum = next_byte(s), byte = sum;
+    uint32_t byte = next_byte(s), sum = byte - s->j->excluded;
 
     for (unsigned shift = 6; byte >= 192 && shift <= 24; shift += 6) {
         byte = next_byte(s);
-        sum += byte << shift;
+        sum += (byte - s->j->excluded) << shift;
     }
     return sum;
 }
