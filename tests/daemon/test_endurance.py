@@ -474,6 +474,25 @@ class Upgrades(CutShort):
         self.assertGreaterEqual(used(memory, 4)[0].switches, before + 5)
         self.assertEqual(sorted(os.listdir(daemon.pins)), ["live"])
 
+    def test_another_blocks_variables_are_not_used(self):
+        """Programs whose variables took other room, as an earlier release's may: the daemon starts, sessions end."""
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+        client = Client(daemon.socket).open(4)
+        client.profile(PROCESS, os.getpid())
+        memory = client.map()
+        daemon.kill()
+        path = f"{daemon.pins}/live/map_bss"
+        os.unlink(path)
+        subprocess.run(["bpftool", "map", "create", path, "type", "array", "key", "4", "value", "4096", "entries", "1",
+                        "name", "smaller", "flags", "0x400"], check=True)
+        daemon.start()
+        self.assertIn("of another block version", daemon.said())
+        self.assertNotEqual(struct.unpack_from("=Q", memory, 72)[0], 0)
+        again = Client(daemon.socket).open(4)
+        again.profile(PROCESS, os.getpid())
+        self.assertEqual(again.resumed, 0)
+
     def test_another_block_version_ends_sessions(self):
         daemon, client, memory = self.restart_changed(4, "=H", 7)
         self.assertIn("another block version", daemon.said())

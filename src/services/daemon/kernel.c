@@ -767,6 +767,16 @@ static void start_records(struct kernel *k)
     origin->layout = LAYOUT;
 }
 
+/* Whether the programs' own variables take as much room as those of this build. */
+static bool is_of_this_size(const struct kernel *k)
+{
+    struct bpf_map_info info = {0};
+    __u32 size = sizeof(info);
+
+    return !bpf_obj_get_info_by_fd(k->maps[MAP_BSS], &info, &size) &&
+           info.value_size == sizeof(*k->bss);
+}
+
 /* Returns 0 if the pins can be taken over as they are, 1 if with other programs, a negative
  * number if not at all. */
 static int judge_pins(struct kernel *k, kernel_told told)
@@ -785,7 +795,7 @@ static int judge_pins(struct kernel *k, kernel_told told)
     origin = origin_of(k);
     if (!origin->layout)
         return -1; /* it was being removed */
-    if (origin->layout != LAYOUT || origin->abi_major != PRCB_ABI_MAJOR) {
+    if (origin->layout != LAYOUT || origin->abi_major != PRCB_ABI_MAJOR || !is_of_this_size(k)) {
         told("an earlier prcbd of another block version left sessions: they end, and their readers "
              "keep the last values, marked");
         return -1;
@@ -838,6 +848,17 @@ static void bound_processors(struct kernel *k)
     }
 }
 
+static int start_anew(struct kernel *k, kernel_told told, struct prcb_error *err)
+{
+    int result;
+
+    remove_everything(k);
+    result = load_fresh(k, NULL, told, err);
+    if (!result)
+        start_records(k);
+    return result ? result : bpf_settle_clock(k->clock, &k->bss->calibrating, err);
+}
+
 static int take_over(struct kernel *k, kernel_told told, struct prcb_error *err)
 {
     struct kernel old;
@@ -853,15 +874,19 @@ static int take_over(struct kernel *k, kernel_told told, struct prcb_error *err)
         old = *k;
         result = load_fresh(k, &old, told, err);
         k->adopted = !result;
-        if (!result)
+        if (!result) {
             bound_processors(k);
-        return result;
+            return 0;
+        }
+        /* The verifier may refuse these programs on memory of another build: then sessions end, so
+         * that others can begin. */
+        if (result != -EACCES && result != -EINVAL)
+            return result;
+        told(err->text);
+        told("starting from scratch: sessions of the prcbd before end");
+        return start_anew(k, told, err);
     default:
-        remove_everything(k);
-        result = load_fresh(k, NULL, told, err);
-        if (!result)
-            start_records(k);
-        return result ? result : bpf_settle_clock(k->clock, &k->bss->calibrating, err);
+        return start_anew(k, told, err);
     }
 }
 
