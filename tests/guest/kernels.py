@@ -18,7 +18,7 @@ import time
 MIRROR = os.environ.get("GUEST_MIRROR", "http://deb.debian.org")
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SUITES = {suite: path for path, suites in {
-    "debian": ("bookworm", "bookworm-backports", "trixie", "trixie-backports", "sid"),
+    "debian": ("bullseye", "bookworm", "bookworm-backports", "trixie", "trixie-backports", "sid"),
     "debian-security": ("bookworm-security", "trixie-security"),
 }.items() for suite in suites}
 # In the order of docs/kernels.md: name, releases that it is looked for in, suites, the newest. A name
@@ -26,6 +26,7 @@ SUITES = {suite: path for path, suites in {
 TWELVE = ("bookworm", "bookworm-security", "bookworm-backports")
 BACKPORTS = ("trixie-backports",)  # has earlier ones beside its newest, for a while
 KERNELS = (
+    ("debian11", r"5\.10\.", ("bullseye",), True),  # too old for eBPF: ./dev static --test alone
     ("oldest", r"6\.1\.", TWELVE, False),
     ("6.1", r"6\.1\.", TWELVE, True),
     ("6.12", r"6\.12\.", TWELVE, True),

@@ -177,6 +177,27 @@ try_static_arm64() {
     done
 }
 
+# Debian 11's kernel has no room for eBPF: what is left there, and why, is looked at in an emulated machine.
+try_static_debian11() {
+    local out word
+    out=$("$here/tests/guest/guest.sh" -t 200 -p 2 -v debian11 x86_64 -- "$here/build-static/out/prcb" --version \
+        --- sh -c 'prcb doctor || true' --- prcb stat -- sleep 0.1 --- prcb top -b -n 1 -d 0.2 --- prcb cpu 0.2 1 \
+        --- sh -c 'sleep 100 & prcb why -p $! --for 0.5; kill $!' \
+        --- sh -c 'prcb record -a --for 0.2 -o /tmp/r.db; prcb report /tmp/r.db') || {
+        printf '%s\n' "$out"
+        return 1
+    }
+    for word in '^tier: perf: Linux 5\.10\..* is too old for the eBPF programs: it has no ' '^sleep .*ms' 'tier perf' \
+        '^2 processors.*perf tier' 'has been in wait' ' samples of cpu-clock'; do
+        grep -qE -- "$word" <<<"$out" || {
+            printf '%s\n' "$out"
+            echo "dev static: Debian 11's kernel: no line '$word'" >&2
+            return 1
+        }
+    done
+    echo "ok - Debian 11's kernel: $(sed -n 's/^tier: perf: \(Linux [^ ]*\).*/\1/p' <<<"$out"), perf tier"
+}
+
 # static [arm64] [--test]: builds it; --test tries it in roots that have nothing for it, or in a guest.
 command_static() {
     local arch=
@@ -193,6 +214,10 @@ command_static() {
         need "${packages_roots[@]}"
         build_static
         as_root "$here/tests/packaging/static.sh" "$here/build-static/out/prcb"
+        if [[ $(uname -m) == x86_64 ]]; then
+            need "${packages_guest[@]}"
+            try_static_debian11
+        fi
         ;;
     --testarm64)
         need "${packages_guest[@]}"
@@ -241,12 +266,18 @@ command_html() {
 }
 
 # roots [SUITE]...: README's commands and the check in fresh Debians, which are made for it; "static" is the static file
-# in the userlands of Debian 11, 12 and 13, in BusyBox's, and in an empty root.
+# in the userlands of Debian 11, 12 and 13, in BusyBox's, and in an empty root; "first" is from nothing to the first
+# `prcb why` by that file and by a checkout.
 command_roots() {
     if [[ ${1:-} == static ]]; then
         command_static --test
         return
     fi
     need "${packages_roots[@]}"
+    if [[ ${1:-} == first ]]; then
+        command_static
+        as_root "$here/tests/roots/first.sh" "$here" "${@:2}"
+        return
+    fi
     as_root "$here/tests/roots/roots.sh" "$here" "$@"
 }

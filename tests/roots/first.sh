@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# From nothing to the first `prcb why`, on a plain Debian: by the static file, and by a checkout. For each a minimal
+# root of its own is made; printed are how many packages apt adds, how many MB these take, and how long it takes, to
+# fetch included. Needs root and Debian's archive. Prints a table and TAP; all that it makes goes.
+#
+#   first.sh TREE [SUITE]       trixie where none is named; TREE has its static file (./dev static)
+# shellcheck disable=SC2016,SC2317 # the shell inside expands; the functions are called by name
+set -u
+
+# Mounts are its own and end with it.
+if [[ ${PRCB_FIRST:-} != inside ]]; then
+    exec env PRCB_FIRST=inside unshare --mount --propagation private "$0" "$@"
+fi
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tree=$1
+suite=${2:-trixie}
+work=$(mktemp -d /var/tmp/prcb-first.XXXXXX)
+root=
+rows=()
+# shellcheck source=tests/tap.sh
+source "$here/../tap.sh"
+
+unmount() {
+    umount -R "$1/proc" "$1/sys" "$1/dev" 2>/dev/null
+}
+
+finish() {
+    for root in "$work"/*/; do unmount "$root"; done
+    rm -rf --one-file-system "$work"
+}
+trap finish EXIT
+
+inside() {
+    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive HOME=/root ${DEV_JOBS:+DEV_JOBS="$DEV_JOBS"} chroot "$root" "$@"
+}
+
+plain_debian() {
+    mmdebstrap --quiet --variant=minbase --skip=cleanup/apt --include=ca-certificates \
+        --aptopt='Acquire::Check-Valid-Until "false"' "$suite" "$work/plain" && cp /etc/resolv.conf "$work/plain/etc/"
+}
+
+new_root() { # NAME
+    root=$work/$1
+    cp -a --reflink=auto "$work/plain" "$root" && mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
+        mount --rbind /dev "$root/dev"
+}
+
+installed() { # prints how many packages there are, and their KiB
+    inside dpkg-query -W -f '${db:Status-Status} ${Installed-Size}\n' |
+        awk '$1 == "installed" {count++; kib += $2} END {print count, kib}'
+}
+
+first_why() { # COMMAND...: of somebody who waits
+    local said
+    said=$(inside sh -c 'sleep 100 & "$@" why -p $! --for 0.5; kill $!' sh "$@" 2>&1)
+    printf '%s\n' "$said"
+    grep -q 'has been in sleep' <<<"$said"
+}
+
+# Each way is a function that ends with the first why. Its time is from the plain root on.
+way() { # NAME FUNCTION
+    local before after began=$EPOCHREALTIME took
+    new_root "$2" || return
+    read -ra before < <(installed)
+    began=$EPOCHREALTIME
+    check "$1" "$2"
+    took=$(awk "BEGIN {printf \"%.0f\", $EPOCHREALTIME - $began}")
+    read -ra after < <(installed)
+    rows+=("$(printf '| %s | %d | %d MB | %s s |' "$1" $((after[0] - before[0])) $(((after[1] - before[1]) / 1024)) "$took")")
+}
+
+static_file() {
+    cp "$tree/build-static/out/prcb" "$root/prcb" && first_why /prcb
+}
+
+clone() {
+    inside sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends git' && mkdir -p "$root/src" &&
+        git -c safe.directory="$tree" -C "$tree" archive HEAD | tar -C "$root/src" -x
+}
+
+checkout() {
+    clone && inside sh -c 'cd /src && ./dev build' && first_why /src/dev prcb
+}
+
+check "a plain Debian, $suite" plain_debian
+if [[ $failed -eq 0 ]]; then
+    way 'the static file' static_file
+    way 'a checkout, `./dev build`' checkout
+fi
+printf '# %s\n' '| On a plain Debian, to the first `prcb why` by | packages | installed | time |' '|---|---|---|---|' "${rows[@]}"
+echo "1..$number"
+exit "$failed"
