@@ -13,9 +13,13 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "daemon"))
+import wire  # pylint: disable=wrong-import-position
+
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB_EXE") or os.environ.get("PRCB") or
                        os.path.join(SOURCE, "build/src/tools/cli/prcb"))
+PRCBD = os.environ.get("PRCBD", "")
 S = 10 ** 9
 CGROUPS = {"1": "/victim", "2": "/hog", "3": "/evil\x1b[31m\n\u202e"}
 
@@ -259,6 +263,29 @@ class Live(unittest.TestCase):
         self.assertRegex(stat(), r"(?m)^  %s/light behind  .*%s/heavy \d" % (hogs.base, hogs.base))
         self.assertRegex(stat("-x", ";"), r"(?m)^%s/light;\d+;ready_behind_cgroup;ready;cgroup;%s/heavy;" % (hogs.base, hogs.base))
 
+    def test_the_law_holds_while_threads_move(self):
+        """And a thread that was moved is behind those of its group of then: nothing is lost, and nothing twice."""
+        hogs = Hogs(one=3, two=0, three=0)
+        self.addCleanup(hogs.end)
+        with tempfile.TemporaryFile("w+") as file:
+            told = subprocess.Popen([PRCB, "neighbours", "-j", "--for", "1.5", "--cgroup-include", hogs.base], stdout=file)
+            moves = 0
+            while told.poll() is None:
+                with open(hogs.folders[1 + moves % 3] + "/cgroup.procs", "w", encoding="ascii") as procs:
+                    procs.write(str(hogs.hogs["one"].pid))
+                moves += 1
+                time.sleep(0.02)
+            self.assertEqual(told.returncode, 0)
+            file.seek(0)
+            document = json.load(file)
+        self.assertGreater(moves, 20)
+        rows = [row for row in document["cgroups"] if row["cgroup"].startswith(hogs.base)]
+        self.assertEqual(len(rows), 3)
+        for row in rows:
+            self.assertEqual(sum(part["ns"] for part in row["behind"]) + row["ready_open_ns"], row["ready_ns"])
+            self.assertEqual(row["throttled_ns"], 0)
+        print(f"    {moves} moves, {sum(row['ready_ns'] for row in rows)} ns exact")
+
     def test_who_holds_a_lock_across_containers(self):
         """Witness: the program, whose calls take as long as it waits for the lock, and for the processor."""
         with open("/sys/kernel/btf/vmlinux", "rb") as types:
@@ -270,9 +297,16 @@ class Live(unittest.TestCase):
         while not writers.ns():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
+        self.blocked(writers, "bpf", os.environ)
+        if PRCBD and os.path.ismount("/sys/fs/bpf"):
+            daemon = wire.Daemon(PRCBD, "profile_all = all\nby_whom = yes\n")
+            self.addCleanup(daemon.stop)
+            self.blocked(writers, "daemon", {**os.environ, "PRCB_SOCKET": daemon.socket})
+
+    def blocked(self, writers, tier, environment):
         before = writers.ns()
-        text = subprocess.run([PRCB, "export", "--tier", "bpf", "--for", "1.5", "--by-whom", "--cgroup-causes", "--cgroup-include",
-                               writers.base], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+        text = subprocess.run([PRCB, "export", "--tier", tier, "--for", "1.5", "--by-whom", "--cgroup-causes", "--cgroup-include",
+                               writers.base], stdout=subprocess.PIPE, text=True, timeout=60, check=True, env=environment).stdout
         took = (writers.ns() - before) / S
         found = {series: float(value) for series, _, value in (line.rpartition(" ") for line in text.splitlines())
                  if series.startswith("prcb_cgroup")}
@@ -283,11 +317,11 @@ class Live(unittest.TestCase):
                     if re.match(r"prcb_cgroup_cause_seconds_total\{%s,cause=\"(rwsem|mmap-lock|mutex|klock)" % small, series))
         self.assertAlmostEqual(sum(parts.values()) + found["prcb_cgroup_blocked_open_seconds{%s}" % small], whole, places=7)
         # The stretch that was open at the beginning has nobody, and that at the end is not over.
-        self.assertGreater(parts[writers.base + "/big"], 0.8 * whole)
+        self.assertGreater(parts[writers.base + "/big"], 0.7 * whole)
         self.assertEqual(parts["self"], 0)
         self.assertGreater(whole, 0.5)
         self.assertLess(whole, took + 1)
-        print(f"    {parts[writers.base + '/big']:.3f} of {whole:.3f} s behind the other; its calls took {took:.3f} s")
+        print(f"    {tier}: {parts[writers.base + '/big']:.3f} of {whole:.3f} s behind the other; its calls took {took:.3f} s")
 
 
 if __name__ == "__main__":

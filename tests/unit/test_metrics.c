@@ -801,6 +801,86 @@ static void culprits_have_a_limit(void **state)
     }
 }
 
+#define MANY        500
+#define MANY_EACH   10 /* threads of a cgroup; with an edge for each of so many others: */
+#define MANY_OTHERS 50
+
+struct counted {
+    size_t series;
+    uint64_t sum;
+};
+
+static void count_sample(void *ctx, const struct metrics_sample *sample)
+{
+    struct counted *counted = ctx;
+
+    counted->series++;
+    counted->sum += sample->number;
+}
+
+static struct counted counted_of(const struct metrics *m, const char *family)
+{
+    struct counted ret = {0};
+
+    for (const struct metrics_family *f = metrics_families; f->name; f++) {
+        if (!strcmp(f->name, family))
+            metrics_each(m, f, count_sample, &ret);
+    }
+    return ret;
+}
+
+/* 500 cgroups, each behind all 500, so a quarter of a million pairs: the law holds to the
+ * nanosecond, and neither series nor memory grow with the pairs, or with time. */
+static void many_neighbours_stay_bounded(void **state)
+{
+    struct metrics *m = fed((struct metrics_options){.optional = METRICS_BY_WHOM});
+    static uint64_t cgroups[MANY];
+    char path[32];
+    size_t after_one = 0;
+
+    for (size_t i = 0; i < MANY; i++) {
+        snprintf(path, sizeof(path), "/c%zu", i);
+        cgroups[i] = make_cgroup(path);
+    }
+    for (uint64_t round = 1; round <= 4; round++) {
+        uint64_t ready = 0;
+
+        metrics_begin(m);
+        for (size_t i = 0; i < (size_t)MANY * MANY_EACH; i++) {
+            struct prcb_account a = account(i + 1, cgroups[i / MANY_EACH], 0);
+
+            a.tid = (pid_t)(i + 1);
+            for (size_t k = 0; k < MANY_OTHERS; k++) {
+                const struct prcb_edge edge = {
+                    .kind = PRCB_EDGE_MEANWHILE,
+                    .by = PRCB_BY_CGROUP,
+                    .cgroup = cgroups[(i % MANY_EACH * MANY_OTHERS + k + round) % MANY],
+                    .ns = round * (i + 7 * k + 1)};
+
+                a.ready_ns += edge.ns;
+                assert_int_equal(metrics_add_edge(m, a.key, &edge), 0);
+            }
+            a.ready_ns += round * 1000000;
+            ready += a.ready_ns;
+            assert_int_equal(metrics_add(m, &a), 0);
+        }
+        metrics_end(m, NULL, NULL);
+        assert_int_equal(counted_of(m, "prcb_cgroup_ready_behind_seconds").sum, ready);
+        assert_int_equal(counted_of(m, "prcb_cgroup_ready_seconds").sum, ready);
+        assert_int_equal(counted_of(m, "prcb_cgroup_ready_open_seconds").sum, 0);
+        assert_in_range(counted_of(m, "prcb_cgroup_ready_behind_seconds").series, MANY * CULPRITS,
+                        MANY * (CULPRITS + CULPRIT_WORDS));
+        if (round == 1)
+            after_one = in_use();
+    }
+    assert_in_range(in_use(), 0, after_one + after_one / 8);
+    metrics_close(m);
+    for (size_t i = 0; i < MANY; i++) {
+        snprintf(path, sizeof(path), "/c%zu", i);
+        remove_cgroup(path);
+    }
+}
+
 /* ---- memory ---- */
 
 static void write_in(const char *cgroup, const char *file, const char *text)
@@ -978,6 +1058,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(names_are_quoted),
         cmocka_unit_test(ready_time_is_divided_by_whom),
         cmocka_unit_test(limits_of_memory_are_told),
+        cmocka_unit_test(many_neighbours_stay_bounded),
         cmocka_unit_test(locks_are_divided_by_who_held_them),
         cmocka_unit_test(parts_add_up_while_threads_move),
         cmocka_unit_test(culprits_have_a_limit),

@@ -37,10 +37,11 @@ static bool is_wanted(const struct search *s, const char *path)
     if (s->wanted == CGROUP_BY_UNIT)
         return is_unit(strrchr(path, '/') + 1, s->name);
     cgroup_identify(path, &said);
-    return s->wanted == CGROUP_BY_POD
-               ? !strcmp(said.pod, s->name)
-               : (*said.container && !strncmp(said.container, s->name, strlen(s->name))) ||
-                     (*said.machine && !strcmp(said.machine, s->name));
+    if (s->wanted == CGROUP_BY_POD)
+        return !strcmp(said.pod, s->name);
+    return (*said.machine && !strcmp(said.machine, s->name)) ||
+           (s->wanted == CGROUP_BY_CONTAINER && *said.container &&
+            !strncmp(said.container, s->name, strlen(s->name)));
 }
 
 /* Owns dir from here on. path: of this folder, of PATH_BYTES; restored. */

@@ -11,6 +11,7 @@
 enum cgroup_wanted {
     CGROUP_BY_UNIT,      /* "ssh.service", "ssh", "user.slice" */
     CGROUP_BY_CONTAINER, /* the beginning of its id; the name of one that has none */
+    CGROUP_BY_MACHINE,   /* the name of a container that has no id: LXC's, systemd-nspawn's */
     CGROUP_BY_POD,       /* its uid */
     CGROUP_BY_PATH,      /* "/system.slice/ssh.service" */
 };

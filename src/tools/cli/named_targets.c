@@ -114,8 +114,10 @@ static enum named_word add_unit(const struct cli_command *command, const char *n
     int result = cgroup_find(MOUNTS, CGROUP_BY_UNIT, name, &options->found);
     char id[65];
 
-    if (result == -ENOENT && container_id_by_name("", name, id))
-        result = cgroup_find(MOUNTS, CGROUP_BY_CONTAINER, id, &options->found);
+    if (result == -ENOENT)
+        result = container_id_by_name("", name, id)
+                     ? cgroup_find(MOUNTS, CGROUP_BY_CONTAINER, id, &options->found)
+                     : cgroup_find(MOUNTS, CGROUP_BY_MACHINE, name, &options->found);
     return take_found(command, name, result, before, options);
 }
 
