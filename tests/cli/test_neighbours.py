@@ -13,8 +13,9 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "daemon"))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "daemon")]
 import wire  # pylint: disable=wrong-import-position
+from cpu_cgroup import CpuCgroup  # pylint: disable=wrong-import-position
 
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 PRCB = os.path.abspath(os.environ.get("PRCB_EXE") or os.environ.get("PRCB") or
@@ -262,6 +263,39 @@ class Live(unittest.TestCase):
         self.assertEqual(behind[heavy["cgroup"]]["cgroup_id"], heavy["cgroup_id"])
         self.assertRegex(stat(), r"(?m)^  %s/light behind  .*%s/heavy \d" % (hogs.base, hogs.base))
         self.assertRegex(stat("-x", ";"), r"(?m)^%s/light;\d+;ready_behind_cgroup;ready;cgroup;%s/heavy;" % (hogs.base, hogs.base))
+
+    def test_a_quota_is_nobodys_fault_and_weights_are(self):
+        """Witness: the kernel's count of throttled time, and one thread has one processor at most."""
+        hogs = Hogs(limited=0, light=0, heavy=0)
+        self.addCleanup(hogs.end)
+        groups = {}
+        for name, shares, weight in ("limited", "4096", "400"), ("light", "1024", "100"), ("heavy", "4096", "400"):
+            groups[name] = CpuCgroup("neighbours-" + name)
+            self.addCleanup(groups[name].remove)
+            groups[name].set(("cpu.shares", shares), ("cpu.weight", weight))
+        groups["limited"].set(("cpu.cfs_quota_us", "4000"), ("cpu.max", "4000 100000"))
+        # Version 2 has one cgroup for a thread, which is then the name, too.
+        paths = {name: "/" + os.path.basename(group.path) if group.v2 else f"{hogs.base}/{name}" for name, group in groups.items()}
+        for name, group in groups.items():
+            group.write(str(hogs.hogs[name].pid), group.processes)
+        self.addCleanup(lambda: [hog.kill() or hog.wait() for hog in hogs.hogs.values()])
+
+        def ask():
+            before = groups["limited"].throttled()[0]
+            document = json.loads(run("-j", "--for", "1.5", "--cgroup-include", "|".join(paths.values())).stdout)
+            return document, groups["limited"].throttled()[0] - before
+        document, taken = groups["limited"].look(ask, 0.4)
+        rows = {name: next(row for row in document["cgroups"] if row["cgroup"] == path) for name, path in paths.items()}
+        for row in rows.values():
+            self.assertEqual(sum(part["ns"] for part in row["behind"]) + row["ready_open_ns"], row["ready_ns"])
+            self.assertLess(row["run_ns"] + row["ready_ns"] + row["throttled_ns"], 1.05 * document["elapsed_ns"] + 1e8)
+        self.assertGreater(rows["limited"]["throttled_ns"], 0.3 * document["elapsed_ns"])
+        self.assertLess(rows["limited"]["throttled_ns"], 1.05 * taken)
+        self.assertEqual([rows[name]["throttled_ns"] for name in ("light", "heavy")], [0, 0])
+        self.assertGreater(rows["heavy"]["run_ns"], 1.5 * rows["light"]["run_ns"])
+        behind = {part["by"]: part["ns"] for part in rows["light"]["behind"]}
+        self.assertGreater(behind[paths["heavy"]], 2 * behind.get(paths["limited"], 0))
+        print(f"    the quota took {rows['limited']['throttled_ns'] / S:.3f} s, by the kernel {taken / S:.3f} in a longer time")
 
     def test_the_law_holds_while_threads_move(self):
         """And a thread that was moved is behind those of its group of then: nothing is lost, and nothing twice."""

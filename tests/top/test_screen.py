@@ -362,6 +362,39 @@ for pair in pairs:
         self.keys("Tab", "Tab", "Tab", "Enter")
         self.see(rf"^the-renderer \({renderer}\)")
 
+    def test_by_whom_of_a_cgroup(self):
+        """Its ready time is by the cgroups that had the processor."""
+        with open("/proc/mounts", encoding="ascii") as file:
+            mount = next((words[1] for words in map(str.split, file) if words[2] == "cgroup2"), None)
+        if not mount or os.geteuid():
+            self.skipTest("no cgroup2 is mounted, or this is not root")
+        base = f"/prcb-top-{os.getpid()}"
+        for folder in (base, base + "/victim", base + "/other"):
+            try:
+                os.mkdir(mount + folder)
+            except OSError as error:
+                self.skipTest(f"no cgroup can be made here: {error}")
+            self.addCleanup(os.rmdir, mount + folder)
+
+        def hog(folder, nice):
+            def become():
+                pathlib.Path(f"{mount}{folder}/cgroup.procs").write_text("0")
+                os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
+                os.nice(nice)
+            process = subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=become)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+        hog(base + "/victim", 5)
+        hog(base + "/other", 0)
+        self.start("--cgroup", mount + base, "-g", "cgroups", "-d", "0.3", "--by-whom", "--sort", "ready", width=160)
+        self.see(rf"{base}/victim|perf tier")
+        if "perf tier" in self.screen():
+            self.skipTest("no wakers on the perf tier")
+        self.keys("/")
+        self.keys("-l", "victim")
+        self.keys("Enter", "Enter")
+        self.see(rf"BY WHOM \(ready.*(.|\n)*{base}/other")
+
     def test_by_whom(self):
         """A reader of a pipe, whom its child wakes up: Enter goes from one to the other."""
         pair = subprocess.Popen([sys.executable, "-c", """

@@ -83,7 +83,8 @@ static int configure(struct prcb *p, const struct kernel_types *types, struct pr
     skeleton->rodata->config.meanwhile =
         (p->flags & PRCB_OPEN_MEANWHILE) && p->flags & PRCB_OPEN_EDGES;
     if (skeleton->rodata->config.meanwhile)
-        bpf_map__set_max_entries(skeleton->maps.turn_map, (__u32)libbpf_num_possible_cpus());
+        bpf_map__set_max_entries(skeleton->maps.turn_map,
+                                 present_processors((uint32_t)libbpf_num_possible_cpus()));
     skeleton->rodata->config.objects = (p->flags & PRCB_OPEN_OBJECTS) != 0;
     bpf_program__set_autoload(skeleton->progs.prcb_waking,
                               p->flags & (PRCB_OPEN_EDGES | PRCB_OPEN_SWITCHES));

@@ -25,6 +25,7 @@
 #include "clock.h"
 #include "error.h"
 #include "pins.h"
+#include "present.h"
 #include "processor_abi.h"
 #include "processor_map.h"
 
@@ -219,7 +220,8 @@ static int configure(struct clients_bpf *skeleton, const struct kernel_types *ty
     bpf_program__set_autoload(skeleton->progs.prcb_move, reports.delays);
     skeleton->rodata->config.use_ktime = !clock.kernel_uses;
     skeleton->rodata->config.pid_ns = (__u32)st.st_ino;
-    bpf_map__set_max_entries(skeleton->maps.turn_map, (__u32)libbpf_num_possible_cpus());
+    bpf_map__set_max_entries(skeleton->maps.turn_map,
+                             present_processors((uint32_t)libbpf_num_possible_cpus()));
     bpf_program__set_autoload(skeleton->progs.prcb_contention_begin, reports.locks);
     bpf_program__set_autoload(skeleton->progs.prcb_contention_end, reports.locks);
     if (!processors)

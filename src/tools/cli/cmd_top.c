@@ -213,7 +213,7 @@ static int open_all(struct top_run *run, struct prcb_error *err)
         .tier = targets->tier,
         .max_threads = (uint32_t)targets->max_threads,
         .flags = (run->options->quiet ? 0u : PRCB_OPEN_REGISTERS) |
-                 (run->whom ? PRCB_OPEN_EDGES : 0u) |
+                 (run->whom ? PRCB_OPEN_EDGES | PRCB_OPEN_MEANWHILE : 0u) |
                  (targets->all || !stat_options_have_targets(targets)
                       ? PRCB_OPEN_SHARED | PRCB_OPEN_SWITCHES
                       : 0u),
@@ -637,6 +637,7 @@ static int run_top(const struct cli_command *self, int argc, char **argv)
             prcb_processors_close(run.view);
             if (top_run_close_stacks(&run)) /* else the end of the program closes it */
                 prcb_close(run.session);
+            cgroup_names_close(run.cgroups);
             top_ui_deinit(&run.ui);
             top_grid_deinit(&run.grid);
             stat_wait_deinit(&run.wait);

@@ -8,10 +8,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifdef HAVE_STACK
 #include "top_where.h"
 #endif
+#include "cgroup_names.h"
 #include "whom_words.h"
 
 #define LONG_NS   (20 * 1000000ull) /* waits of such length are worth a look at their stack */
@@ -169,17 +171,40 @@ bool top_run_close_stacks(struct top_run *run)
 
 /* ---- by whom --------------------------------------------------------------------------------- */
 
-static void add_edge(const struct top_model *m, const struct prcb_edge *edge, struct top_pieces *to)
+/* names: of cgroups among them. */
+static void add_edge(const struct top_model *m, const struct top_row *row,
+                     const struct prcb_edge *edge, struct cgroup_names *names,
+                     struct top_pieces *to)
 {
     bool known = edge->by != PRCB_BY_REST && edge->by != PRCB_BY_UNKNOWN;
     struct top_piece piece = {.ns = edge->ns, .count = edge->count, .thread = TOP_NONE};
 
     to->whole_ns += edge->ns;
     to->known_ns += known ? edge->ns : 0;
-    whom_name(edge, piece.text, sizeof(piece.text));
+    whom_cgroup_name(edge, names, UINT64_MAX, piece.text, sizeof(piece.text));
+    if (row->name && !strcmp(piece.text, row->name))
+        snprintf(piece.text, sizeof(piece.text), "itself");
     if (edge->by == PRCB_BY_THREAD)
         piece.thread = find_thread(m, edge->tid);
     top_pieces_add(to, &piece);
+}
+
+/* Of a cgroup's ready time: the cgroups that had the processors; else threads. */
+static int find_rows(struct top_run *run, const struct whom *whom, uint32_t cause,
+                     struct prcb_edge **ret, size_t *ret_count)
+{
+    bool ready = cause == TOP_ROW_READY;
+    struct prcb_error err;
+
+    if (ready && run->ui.choice.group == TOP_CGROUPS &&
+        (run->cgroups || !cgroup_names_open(NULL, &run->cgroups, &err)) &&
+        !whom_meanwhile(whom, WHOM_ALL, ret, ret_count)) {
+        cgroup_names_refresh(run->cgroups);
+        if (*ret_count)
+            return 0;
+        free(*ret);
+    }
+    return whom_rows(whom, WHOM_ALL, ready ? PRCB_CAUSE_NONE : cause, ret, ret_count);
 }
 
 /* The pieces are those of the row's threads, since they are profiled. */
@@ -195,10 +220,9 @@ void top_run_whom_pieces(void *ctx, const struct top_row *row, uint32_t cause,
         return;
     for (uint32_t i = 0; i < run->ui.subject_count && i < WHOM_MOST; i++)
         whom_take(whom, run->session, run->model.threads[run->ui.subject_threads[i]].key, NULL);
-    if (!whom_rows(whom, WHOM_ALL, cause == TOP_ROW_READY ? PRCB_CAUSE_NONE : cause, &edges,
-                   &count)) {
+    if (!find_rows(run, whom, cause, &edges, &count)) {
         for (size_t i = 0; i < count; i++)
-            add_edge(&run->model, &edges[i], ret);
+            add_edge(&run->model, row, &edges[i], run->cgroups, ret);
         free(edges);
     }
     whom_close(whom);

@@ -44,7 +44,8 @@ struct top_run {
     bool left_out;      /* some have none yet */
     uint64_t again;     /* when the screen is drawn once more, with what was asked for meanwhile */
     bool ended, perf, own;
-    bool whom; /* wakers are recorded */
+    bool whom;                    /* wakers are recorded */
+    struct cgroup_names *cgroups; /* for the pane BY WHOM; NULL: nobody asked yet */
     int status;
 };
 
