@@ -1272,6 +1272,7 @@ struct read_switches {
     pid_t tids[2];
     char comm[16];
     uint64_t outs[2], records, strange, woken;
+    uint64_t written;   /* of each switch one or two */
     uint64_t last[256]; /* stamps, by processor */
 };
 
@@ -1297,6 +1298,7 @@ static int read_switch(const struct prcb_switch *s, void *ctx)
     struct read_switches *seen = ctx;
 
     seen->records++;
+    seen->written += !!s->old_tid + !!s->new_tid;
     seen->strange += !is_sound(seen, s);
     return 0;
 }
@@ -1370,10 +1372,64 @@ static void test_switch_records_are_the_kernels(void **state)
     prcb_close(p);
 }
 
-/* Overwritten again and again beside its reader, a ring shows no record that was not written. */
+static bool switch_processor(const char *text)
+{
+    int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY | O_CLOEXEC);
+    bool done = fd >= 0 && write(fd, text, 1) == 1;
+
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+/* A processor goes off line and comes back: its ring stays, and is gone on with. */
+static void test_switch_records_over_hotplug(void **state)
+{
+    const char *allowed = getenv("PRCB_TEST_HOTPLUG");
+    struct pair pair;
+    struct read_switches seen;
+    struct prcb_switch_room room = {.size = sizeof(room)};
+    struct prcb_error err = {0};
+    uint64_t kernel, unreported;
+    struct prcb *p;
+    pid_t child;
+
+    if (!allowed || *allowed != '1' || access("/sys/devices/system/cpu/cpu1/online", W_OK))
+        skip_because("takes processor 1 down; set PRCB_TEST_HOTPLUG=1 in a guest");
+    assert_false(pipe(pair.there) || pipe(pair.back));
+    child = child_start(echo, &pair);
+    pin_to(0);
+    p = open_switches(64u << 20, child, &seen);
+    unreported = unreported_on(2);
+    pin_to(0);
+    assert_int_equal(prcb_session_switches(p, read_switch, &seen, NULL, &err), 0);
+    seen.outs[0] = 0;
+    kernel = own_switches();
+    for (int i = 0; i < 3; i++) {
+        pin_thread(child, 1);
+        play(&pair, 1000);
+        assert_true(switch_processor("0"));
+        play(&pair, 1000);
+        assert_true(switch_processor("1"));
+    }
+    assert_int_equal(prcb_session_switches(p, read_switch, &seen, &room, &err), 0);
+    kernel = own_switches() - kernel;
+    unreported = unreported_on(2) - unreported;
+    printf("    %" PRIu64 " switches of the kernel's, %" PRIu64 " records\n", kernel, seen.outs[0]);
+    assert_int_equal(room.lost + seen.strange, 0);
+    /* It may lose its processor while the records are read. */
+    assert_in_range(seen.outs[0] + unreported + 10, kernel, kernel + 20 + unreported);
+    prcb_close(p);
+}
+
+/* Overwritten again and again beside its reader, a ring shows no record that was not written.
+ * PRCB_TORN=N: until N records were written, with a pair that switches on each of two processors.
+ */
 static void test_no_switch_record_is_torn(void **state)
 {
-    struct pair pair;
+    const char *asked = getenv("PRCB_TORN");
+    uint64_t most = asked ? strtoull(asked, NULL, 10) : 0;
+    struct pair pair, other;
     struct read_switches seen;
     struct prcb_switch_room room = {.size = sizeof(room)};
     struct prcb_error err = {0};
@@ -1384,13 +1440,26 @@ static void test_no_switch_record_is_torn(void **state)
     assert_false(pipe(pair.there) || pipe(pair.back));
     child = child_start(echo, &pair);
     player = child_start(play_on, &pair);
-    p = open_switches(8u << 10, child, &seen);
+    p = open_switches(most ? 2u << 20 : 8u << 10, child, &seen);
     must_profile_thread(p, player, 0);
     seen.tids[0] = player;
+    if (most) {
+        const pid_t more[] = {pipe(other.there) || pipe(other.back) ? 0 : child_start(echo, &other),
+                              child_start(play_on, &other)};
+
+        for (int i = 0; i < 2; i++) {
+            must_profile_thread(p, more[i], 0);
+            pin_thread(more[i], 1);
+        }
+        pin_thread(child, 0);
+        pin_thread(player, 0);
+    }
     until = mono_ns() + 1000000000ull * slowness();
-    while (mono_ns() < until || (!room.lost && mono_ns() < until + 10000000000ull * slowness()))
+    while (mono_ns() < until || (!room.lost && mono_ns() < until + 10000000000ull * slowness()) ||
+           seen.written + room.lost < most)
         assert_int_equal(prcb_session_switches(p, read_switch, &seen, &room, &err), 0);
-    printf("    %" PRIu64 " records read, %" PRIu64 " overwritten\n", seen.records, room.lost);
+    printf("    %" PRIu64 " records read, %" PRIu64 " overwritten, %" PRIu64 " torn\n",
+           seen.written, room.lost, seen.strange);
     assert_true(room.lost > 0 && seen.records > 0);
     memset(seen.last, 0, sizeof(seen.last));
     assert_int_equal(prcb_session_switches_rewind(p, &err), 0);
@@ -1418,6 +1487,7 @@ int main(int argc, char **argv)
         BPF_TEST(test_kernel_semaphore),
         BPF_TEST(test_switch_records_are_the_kernels),
         BPF_TEST(test_no_switch_record_is_torn),
+        BPF_TEST(test_switch_records_over_hotplug),
     };
 
     int result;

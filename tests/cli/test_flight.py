@@ -526,13 +526,16 @@ class Prcbds(unittest.TestCase):
         self.folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.folder)
         os.chmod(self.folder, 0o777)
+
+    def begin(self, settings):
         try:
             # The group is of who asks, here as ever: NOBODY's, and not OTHER's.
-            self.daemon = wire.Daemon(PRCBD, "flight = 16M\ntails = yes\nprofile_all = group nogroup\n")
+            self.daemon = wire.Daemon(PRCBD, settings + "profile_all = group nogroup\n")
         except RuntimeError as error:
             self.skipTest(str(error))
         self.addCleanup(self.daemon.stop)
         self.env = {"env": os.environ | {"PRCB_SOCKET": self.daemon.socket, "XDG_RUNTIME_DIR": self.folder}}
+        until(lambda: self.save("first")[0].returncode == 0)
 
     def save(self, name, user=0, **options):
         path = os.path.join(self.folder, name)
@@ -559,7 +562,7 @@ class Prcbds(unittest.TestCase):
         self.assertGreaterEqual(slept, 190)
 
     def test_prcbds(self):
-        until(lambda: self.save("first")[0].returncode == 0)
+        self.begin("flight = 16M\ntails = yes\n")
         first = self.sleeper()
         result, path = self.save("alive", wire.NOBODY)
         self.assertEqual((result.returncode, result.stdout.strip()), (0, path), result.stderr)
@@ -586,6 +589,32 @@ class Prcbds(unittest.TestCase):
         self.assertEqual(report.returncode, 0, report.stderr)
         self.top_goes_back(last)
         self.rules_on_what_prcbd_keeps()
+
+    def test_rotation_loses_nobody(self):
+        """Who slept all the time, and who came and went, is known when the memory was gone round many times."""
+        self.begin("flight = 1M\n")
+        # pylint: disable-next=consider-using-with
+        asleep = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(asleep.wait)
+        self.addCleanup(asleep.kill)
+        self.sleeper()
+        began = time.monotonic_ns()
+        subprocess.run([sys.executable, "-c", "import os\nthere, back = os.pipe(), os.pipe()\nif not os.fork():\n"
+                        "    while os.read(there[0], 1) == b'x': os.write(back[1], b'x')\n    os._exit(0)\n"
+                        "for i in range(20000): os.write(there[1], b'x'), os.read(back[0], 1)\nos.write(there[1], b'y')"],
+                       check=True)
+        late = self.sleeper()
+        result, path = self.save("rotated")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.check(path, *late)
+        with sqlite3.connect(path) as db:
+            facts = dict(db.execute("SELECT * FROM facts"))
+            nameless = db.execute("SELECT t.* FROM threads t WHERE t.name IS NULL OR t.name = ''").fetchall()
+            unknown, = db.execute("SELECT count(*) FROM switches s WHERE s.old_thread NOT NULL AND s.old_thread NOT IN "
+                                  "(SELECT id FROM threads)").fetchone()
+            still = db.execute("SELECT name, start_cause FROM threads WHERE tid = ?", (asleep.pid,)).fetchall()
+        self.assertGreater(int(facts["start_ns"]), began)
+        self.assertEqual((nameless, unknown, still), ([], 0, [("sleep", "sleep")]))
 
     def top_goes_back(self, ended):
         """prcb top begins with the time before it: a program that had ended, and one that goes on."""
