@@ -490,7 +490,7 @@ class Others(unittest.TestCase):
                 time.sleep(0.01)
         self.addCleanup(os.waitpid, sleeper, 0)
         self.addCleanup(os.kill, sleeper, signal.SIGKILL)
-        keeper, line = self.keep(**user)
+        keeper, line = self.keep("--rest", "0.000001", **user)
         self.assertIn("of your own processes", line)
         self.assertTrue(os.path.exists(os.path.join(self.place, "prcb-flight.socket")))
         began = time.monotonic()
@@ -505,6 +505,20 @@ class Others(unittest.TestCase):
         self.assertLess(int(facts["end_ns"]) - int(facts["start_ns"]), (time.monotonic() - began + 5) * 1e9)
         self.assertEqual(facts["scope"], "processes")
         self.assertGreater(count, 5)
+        # Its switches go on while prcbd is gone, and with its successor.
+        killed = time.monotonic_ns()
+        daemon.kill()
+        until(lambda: time.monotonic_ns() > killed + 3e8)
+        daemon.start()
+        started = time.monotonic_ns()
+        until(lambda: time.monotonic_ns() > started + 1e8)
+        result = prcb("flight", "save", **user)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with sqlite3.connect("file:" + result.stdout.strip().replace("[", "%5b") + "?immutable=1", uri=True) as db:
+            counts = [db.execute("SELECT count(*) FROM switches s JOIN threads t ON t.id = s.old_thread WHERE t.tid = ? "
+                                 "AND s.time_ns BETWEEN ? AND ?", (sleeper, begin, end)).fetchone()[0]
+                      for begin, end in ((0, killed), (killed, started), (started, 2**62))]
+        self.assertTrue(all(count > 3 for count in counts), counts)
         # A program of the user's finds it, too: it asks the user's own, and then the machine's.
         library = ctypes.CDLL(LIBRARY)
         os.environ["XDG_RUNTIME_DIR"] = self.place
