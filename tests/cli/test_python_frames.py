@@ -187,9 +187,15 @@ class Frames(unittest.TestCase):
                             frames.append(tuple(frame))
                     found.add(tuple(frames))
                 functions = set(db.execute("SELECT name, file FROM functions"))
+                facts = dict(db.execute("SELECT name, value FROM facts"))
+            text = subprocess.run([PRCB, "report", path], capture_output=True, text=True, timeout=60, check=True).stdout
         for frames in witness.values():
             self.assertIn(tuple(frames), found)
             self.assertLessEqual({(function, file) for function, file, _ in frames}, functions)
+        waits = int(facts["interpreted_waits"])
+        self.assertGreaterEqual(waits, len(witness))
+        self.assertIn(f"functions are all known for {100 * waits / (waits + int(facts['uninterpreted_waits'])):.1f}% of",
+                      text)
 
 
 # Half of its time in each of two functions, by its own clock; it never waits.

@@ -917,6 +917,22 @@ static int write_misses(struct recorder *r)
     return result;
 }
 
+static int write_interpreted(struct recorder *r)
+{
+    struct recorder_progress *now = &r->progress;
+    int result;
+
+    if (r->waits)
+        waits_interpreted(r->waits, &now->interpreted, &now->uninterpreted);
+    if (!now->interpreted && !now->uninterpreted)
+        return 0;
+    result =
+        writer_fact(r->writer, "interpreted_waits", "%llu", (unsigned long long)now->interpreted);
+    return result ? result
+                  : writer_fact(r->writer, "uninterpreted_waits", "%llu",
+                                (unsigned long long)now->uninterpreted);
+}
+
 int recorder_finish(struct recorder *r, struct prcb_error *err)
 {
     struct prcb_error why;
@@ -937,6 +953,8 @@ int recorder_finish(struct recorder *r, struct prcb_error *err)
         result = writer_fact(r->writer, "end_ns", "%llu", (unsigned long long)r->end_ns);
     if (!result)
         result = write_misses(r);
+    if (!result)
+        result = write_interpreted(r);
     if (!result)
         result = writer_commit(r->writer);
     return result ? explain(r, result, err) : 0;

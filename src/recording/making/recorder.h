@@ -68,15 +68,16 @@ void recorder_close(struct recorder *r); /* NULL is allowed */
 
 struct recorder_progress {
     uint64_t samples, switches, lost, bytes, wait_stacks;
-    uint64_t complete;     /* samples whose stacks are, */
-    bool copies;           /* where they are unwound from copies */
-    bool user_only;        /* the kernel's own work may not be sampled */
-    const char *source;    /* of the samples */
-    const char *switching; /* source of the switches */
-    const char *reason;    /* why not a better source; NULL: none is */
-    const char *no_wakers; /* with them: why there are none; NULL: there are */
-    const char *no_waits;  /* with stacks: why there are none of waits; NULL: there are */
-    const char *load_log;  /* prcb_load_log, of the first program of all that was refused */
+    uint64_t complete;                   /* samples whose stacks are, */
+    uint64_t interpreted, uninterpreted; /* waits_interpreted */
+    bool copies;                         /* where they are unwound from copies */
+    bool user_only;                      /* the kernel's own work may not be sampled */
+    const char *source;                  /* of the samples */
+    const char *switching;               /* source of the switches */
+    const char *reason;                  /* why not a better source; NULL: none is */
+    const char *no_wakers;               /* with them: why there are none; NULL: there are */
+    const char *no_waits; /* with stacks: why there are none of waits; NULL: there are */
+    const char *load_log; /* prcb_load_log, of the first program of all that was refused */
 };
 void recorder_look(const struct recorder *r, struct recorder_progress *ret);
 

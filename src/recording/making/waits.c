@@ -389,6 +389,16 @@ int waits_look(struct waits *w, struct rings *rings, bool last, int *ret_ms, str
     return result;
 }
 
+void waits_interpreted(const struct waits *w, uint64_t *ret_whole, uint64_t *ret_partly)
+{
+    struct prcb_stacks_status status = {.size = sizeof(status)};
+
+    if (w->looks && !prcb_stacks_status(looks_stacks(w->looks), &status)) {
+        *ret_whole = status.interpreted;
+        *ret_partly = status.uninterpreted;
+    }
+}
+
 #else
 
 int waits_look(struct waits *w, struct rings *rings, bool last, int *ret_ms, struct prcb_error *err)
@@ -399,6 +409,11 @@ int waits_look(struct waits *w, struct rings *rings, bool last, int *ret_ms, str
     (void)ret_ms;
     (void)err;
     return 0;
+}
+
+void waits_interpreted(const struct waits *w, uint64_t *ret_whole, uint64_t *ret_partly)
+{
+    (void)w, (void)ret_whole, (void)ret_partly;
 }
 
 #endif

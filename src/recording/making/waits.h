@@ -56,6 +56,9 @@ int waits_switches(struct waits *w, struct rings *rings, unsigned *ret_full);
 bool waits_has_wakers(const struct waits *w, struct prcb_error *err);
 /* Returns how many switches were lost so far. */
 uint64_t waits_lost_switches(const struct waits *w);
+/* Of the waits of interpreters' threads: how many have all their functions, and how many have not.
+ * Sets neither where no stacks are read. */
+void waits_interpreted(const struct waits *w, uint64_t *ret_whole, uint64_t *ret_partly);
 
 /* Puts what interpreters' threads executed as they were sampled among the rings' records. 0 or
  * -ENOMEM. */

@@ -19,7 +19,7 @@ struct saved {
     uint64_t at_ns, ns;
 };
 
-static uint64_t number_fact(const struct recording *r, const char *name)
+uint64_t report_number_fact(const struct recording *r, const char *name)
 {
     char *text = recording_fact(r, name);
     uint64_t number = text ? strtoull(text, NULL, 10) : 0;
@@ -34,9 +34,9 @@ static struct saved saved_of(const struct recording *r)
         .by = recording_fact(r, "saved_by"),
         .name = recording_fact(r, "saved_name"),
         .cause = recording_fact(r, "saved_cause"),
-        .tid = (int64_t)number_fact(r, "saved_thread"),
-        .at_ns = number_fact(r, "saved_at_ns"),
-        .ns = number_fact(r, "saved_for_ns"),
+        .tid = (int64_t)report_number_fact(r, "saved_thread"),
+        .at_ns = report_number_fact(r, "saved_at_ns"),
+        .ns = report_number_fact(r, "saved_for_ns"),
     };
 }
 

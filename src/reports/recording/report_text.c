@@ -143,6 +143,18 @@ static void print_complete(const struct report *report, FILE *out)
     fputc('\n', out);
 }
 
+/* How many of the interpreters' waits have all their functions. */
+static void print_interpreted(const struct report *report, FILE *out)
+{
+    uint64_t whole = report_number_fact(report->recording, "interpreted_waits");
+    uint64_t all = whole + report_number_fact(report->recording, "uninterpreted_waits");
+
+    if (all)
+        fprintf(out,
+                "an interpreter's functions are all known for %.1f%% of %" PRIu64 " waits read\n",
+                percent(whole, all), all);
+}
+
 static void print_head(const struct report *report, FILE *out)
 {
     static const char *const facts[] = {"command", "event", "sample_source"};
@@ -175,6 +187,7 @@ static void print_head(const struct report *report, FILE *out)
     if (asked)
         report_print_path(report, out);
     print_complete(report, out);
+    print_interpreted(report, out);
     note_short_threads(report, out);
     recording_query(report->recording,
                     "SELECT substr(name, 1 + length('" RECORD_MISSES "'), 64), "
