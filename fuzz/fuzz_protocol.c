@@ -146,6 +146,21 @@ struct prcb_bpf_client_scope *kernel_scope(struct kernel *k, uint32_t client)
     return free;
 }
 
+void kernel_scope_begin(struct kernel *k, struct prcb_bpf_client_scope *scope, uint32_t client,
+                        bool all, uint64_t cgroup, bool v2)
+{
+    __u32 bit;
+
+    *scope = (struct prcb_bpf_client_scope){.client = client, .all = all};
+    if (cgroup)
+        prcb_bpf_cgroups_add(&scope->cgroups, cgroup, v2, &bit);
+}
+
+void kernel_client_unmake(struct kernel *k, uint32_t number)
+{
+    assert(number < PRCB_CLIENT_COUNT);
+}
+
 int kernel_stack_of(struct kernel *k, uint32_t client, uint64_t key, pid_t tid, char *ret,
                     size_t size)
 {
