@@ -2370,7 +2370,7 @@ class Exports(Recording):
                 if name == "off_cpu":
                     self.assertEqual((counter[3], 3 in sample), ([1], False))
                     continue
-                self.assertEqual(message(sample[3][0])[2][0] in (1, 2), True)
+                self.assertIn(message(sample[3][0])[3][0], (1, 2))
                 samples.append(names[frames[message(sample[5][0])[2][-1]]])
             for event in packet.get(11, ()):
                 event, now = message(event), packet[8][0]

@@ -165,6 +165,7 @@ struct prcb_stacks {
     struct table texts, names, stacks, waits, chains; /* the last two by account */
     size_t kept;                                      /* bytes of texts and stacks */
     struct known_tasks *tasks;
+    bool copies; /* the session copies frames of interpreters, where it is told where they are */
     struct runtime_threads *threads;           /* of the last list; NULL: there was none */
     struct known_stack *ran;                   /* of the last thread that ran */
     struct alike *alike;                       /* stacks of chosen waits, with known_stack */
@@ -966,7 +967,7 @@ static void follow_all(struct prcb_stacks *s, struct process *process)
     const unsigned image = (unsigned)(process - s->processes);
     uint64_t now = now_ns();
 
-    if (!s->session || process->nested || !unwinder_has_runtime(s->unwinder, image) ||
+    if (!s->copies || process->nested || !unwinder_has_runtime(s->unwinder, image) ||
         now < process->follow_ns)
         return;
     process->follow_ns = now + FOLLOW_YOUNG;
@@ -1781,6 +1782,9 @@ int prcb_stacks_open(struct prcb *p, const struct prcb_stacks_options *opts,
     if (!s)
         return prcb_fail(err, -ENOMEM, "out of memory");
     s->session = p;
+    s->copies =
+        p && prcb_chosen_chain(p, 0, &(struct prcb_chain){.size = sizeof(struct prcb_chain)},
+                               NULL) != -EOPNOTSUPP;
     s->asks_state = !p || prcb_session_tier(p) == PRCB_TIER_PERF || held_in_place();
     s->max_frames = options.max_frames ? options.max_frames : FRAMES_DEFAULT;
     s->stack_bytes = options.stack_bytes ? options.stack_bytes : BYTES_DEFAULT;

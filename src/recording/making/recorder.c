@@ -554,7 +554,7 @@ static int choose_process(struct recorder *r, pid_t pid, struct prcb_error *err)
     if (result == -ESRCH && r->waits)
         return 0;
     if (result == -ESRCH)
-        return prcb_fail(err, -ESRCH, "process %d: it has ended", pid);
+        return prcb_fail(err, -ESRCH, "process %d: no such process, or it has ended", pid);
     return result;
 }
 
