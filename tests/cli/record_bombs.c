@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * record_bombs WAY: threads, processes, programs or mappings, one after the other and many at once,
- * for a recorder to keep up with. Prints "done" at the end.
+ * for a recorder to keep up with. Prints "done" at the end. record_bombs calls ADDRESS: runs and
+ * waits for ever, with that return address on its stack, after it has printed that.
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void *rest(void *unused)
@@ -63,6 +66,27 @@ static int mappings(const char *own)
     return made > 10000;
 }
 
+/* Does not end, for nobody is there to return to. */
+__attribute__((noinline)) static void called_from(uintptr_t address)
+{
+    const struct timespec moment = {.tv_nsec = 20000000};
+
+    ((volatile uintptr_t *)__builtin_frame_address(0))[1] = address;
+    puts("done");
+    fflush(stdout);
+    for (;;) {
+        for (volatile int i = 0; i < 10000000; i++)
+            ;
+        nanosleep(&moment, NULL);
+    }
+}
+
+static int calls(const char *address)
+{
+    called_from(address ? (uintptr_t)strtoull(address, NULL, 16) : 0);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "";
@@ -70,6 +94,7 @@ int main(int argc, char **argv)
                : !strcmp(way, "processes") ? processes()
                : !strcmp(way, "programs")  ? programs(argv[0], argc > 2 ? atoi(argv[2]) : 200)
                : !strcmp(way, "mappings")  ? mappings(argv[0])
+               : !strcmp(way, "calls")     ? calls(argv[2])
                                            : 0;
 
     puts(good ? "done" : "failed");

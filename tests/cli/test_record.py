@@ -1368,6 +1368,22 @@ class Ends(Recording):
             self.assertLess(os.path.getsize(self.path), 32 << 20, way)
             self.assertEqual(prcb("report", self.path).returncode, 0, way)
 
+    def test_return_addresses_of_any_kind(self):
+        """A program chooses what is on its stack: an address that looks like the recorder's own mark, and one of the
+        page of old system calls."""
+        for address in "8000414141414141", "80007ffff7ff0000", "ffffffffff600400":
+            with subprocess.Popen([os.environ["RECORD_BOMBS"], "calls", address], stdout=subprocess.PIPE) as process:
+                try:
+                    process.stdout.readline()
+                    result = prcb("record", "-g", "-p", str(process.pid), "--for", "1", "-o", self.path)
+                finally:
+                    process.kill()
+            self.assertEqual(result.returncode, 0, (address, result.stderr))
+            with sqlite3.connect(self.path) as db:
+                samples, = db.execute("SELECT count(*) FROM samples").fetchone()
+            self.assertGreater(samples, 10)
+            self.assertEqual(prcb("report", self.path).returncode, 0, address)
+
     @unittest.skipUnless(os.environ.get("BAD_DISK_LIBRARY"), "needs a library of the build")
     def test_a_disk_that_fails(self):
         """From the first write on, and later, when the beginning is there. The command comes to its end."""

@@ -112,7 +112,7 @@ static const char *take_frames(struct world *world, int32_t pid, const struct pr
             *ret_count = 0;
             return "other program";
         }
-        ret[i] = frame->address ? frame->address : (uint64_t)(uintptr_t)frame | RING_SOURCE;
+        ret[i] = ring_of_frame(frame);
         *ret_count = i + 1;
     }
     return stack->flags & PRCB_STACK_COMPLETE ? NULL

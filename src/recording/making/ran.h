@@ -25,10 +25,10 @@ void ran_close(struct ran *ran); /* NULL is allowed */
 /* Keeps what a thread executed, for its next sample. */
 void ran_note(struct ran *ran, const struct ring_event *event);
 
-/* Finds the user's frames of a sample, innermost first, as addresses of calls (with RING_SOURCE the
- * place of a struct prcb_frame, until the next call), by a reader of its own: that of waits has a
- * budget, which samples would use up. Returns NULL: they are complete; else why they are not, as
- * the recording has it. *ret_count 0: none are known. */
+/* Finds the user's frames of a sample, innermost first, as addresses of calls (ring_of_frame;
+ * frames last until the next call), by a reader of its own: that of waits has a budget, which
+ * samples would use up. Returns NULL: they are complete; else why they are not, as the recording
+ * has it. *ret_count 0: none are known. */
 const char *ran_unwind(struct ran *ran, struct world *world, const struct ring_event *event,
                        uint64_t *ret, size_t *ret_count);
 

@@ -308,8 +308,7 @@ static int64_t stack_of(struct recorder *r, const struct ring_event *event,
     }
     for (size_t i = 0; i < user_count && count < DEPTH_MAX; i++) {
         frames[count].address = !i && count ? user[i] - 1 : user[i];
-        frames[count].source =
-            user[i] & RING_SOURCE ? (const void *)(uintptr_t)(user[i] - RING_SOURCE) : NULL;
+        frames[count].source = ring_frame(user[i]);
         frames[count++].kernel = false;
     }
     if (!count) {
@@ -407,12 +406,10 @@ static int on_wait(struct recorder *r, const struct ring_event *event)
         row.span_id = text_hex(event->span.span_id, sizeof(event->span.span_id), span);
     }
     for (size_t i = event->chain_count; i-- > 0;) {
-        uint64_t at = event->chain[i];
+        const struct prcb_frame *frame = ring_frame(event->chain[i]);
 
-        row.stack = at & RING_SOURCE
-                        ? world_source_frame(r->world, row.stack,
-                                             (const void *)(uintptr_t)(at - RING_SOURCE))
-                        : world_frame(r->world, event->pid, row.stack, false, at);
+        row.stack = frame ? world_source_frame(r->world, row.stack, frame)
+                          : world_frame(r->world, event->pid, row.stack, false, event->chain[i]);
         if (!row.stack)
             return -ENOMEM;
     }

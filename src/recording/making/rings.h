@@ -18,6 +18,7 @@
 #include <prcb/prcb.h>
 #include <prcb/sample.h>
 #include <prcb/span.h>
+#include <prcb/stack.h>
 
 struct rings_options {
     const char *event; /* as prcb_counters_open names it */
@@ -82,8 +83,8 @@ struct ring_event {
      * handed on before, that long before its time. */
     const struct prcb_node *nodes;
     uint32_t node_count, whole;
-    /* RING_WAIT: chain is of user mode, innermost first; with RING_SOURCE it is the place of a
-     * struct prcb_frame; texts and these last as long as the recording */
+    /* RING_WAIT: chain is of user mode, innermost first, of ring_of_frame; texts and frames last as
+     * long as the recording */
     const char *const *kernel_names; /* the kernel's functions above it, innermost first */
     size_t kernel_count;
     const char *missing;          /* why there is no chain; NULL: there is */
@@ -94,8 +95,29 @@ struct ring_event {
 };
 
 #define RINGS_RAN_NS 200000ull
-#define RING_SOURCE  (1ull << 63)
 #define RINGS_FRAMES 256 /* of RING_WAIT, at most, of either mode */
+
+#define RING_SOURCE      (1ull << 63)
+#define RING_SOURCE_MASK (0xffull << 56)
+
+/* A frame as one word: its address, or where it has none, as an interpreter's, its place here. What
+ * a thread has on its stack are addresses of any kind: those that look like such a place, which no
+ * processor takes, lose the mark. */
+static inline uint64_t ring_of_frame(const struct prcb_frame *frame)
+{
+    if (!frame->address && frame->function) /* who calls NULL is at no address either */
+        return (uint64_t)(uintptr_t)frame | RING_SOURCE;
+    return (frame->address & RING_SOURCE_MASK) == RING_SOURCE ? frame->address & ~RING_SOURCE
+                                                              : frame->address;
+}
+
+/* Returns the frame whose place the word is; NULL: it is an address. */
+static inline const struct prcb_frame *ring_frame(uint64_t word)
+{
+    return (word & RING_SOURCE_MASK) == RING_SOURCE
+               ? (const struct prcb_frame *)(uintptr_t)(word & ~RING_SOURCE)
+               : NULL;
+}
 
 #if defined(__x86_64__)
 #define RINGS_SP 7 /* the stack pointer, by its number in DWARF */

@@ -292,10 +292,8 @@ static int put_stack(struct waits *w, struct ring_event *event, const struct prc
         const struct prcb_frame *frame = &stack->frames[i];
 
         /* The kernel's part has only names, an interpreter's a source and a line. */
-        if (!frame->address && frame->place && event->chain_count < RINGS_FRAMES)
-            chain[event->chain_count++] = (uint64_t)(uintptr_t)frame | RING_SOURCE;
-        else if (frame->address && event->chain_count < RINGS_FRAMES)
-            chain[event->chain_count++] = frame->address;
+        if ((frame->address || frame->place) && event->chain_count < RINGS_FRAMES)
+            chain[event->chain_count++] = ring_of_frame(frame);
         else if (!frame->address && !frame->place && frame->function &&
                  event->kernel_count < RINGS_FRAMES)
             names[event->kernel_count++] = frame->function;
