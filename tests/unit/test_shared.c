@@ -27,6 +27,8 @@ static struct kernel kernel = {.records = records};
 static struct prcbd_config config = {.accounts_per_client_max = ACCOUNTS};
 static struct sessions sessions;
 static unsigned given_up, closed;
+static bool with_switches; /* the last session that was made */
+static int making;         /* not 0: there is no room, and after three seconds this is said */
 
 static int null_fd(void)
 {
@@ -84,8 +86,11 @@ int sessions_make(struct sessions *s, const struct peer *owner,
                   const struct prcb_bpf_client *client, uint32_t accounts, uint64_t waited_ms,
                   struct session **ret, struct kernel_client_fds *ret_fds, struct prcb_error *err)
 {
+    if (making)
+        return waited_ms < 3000 ? -EAGAIN : making;
     assert_int_equal(accounts, ACCOUNTS);
     assert_true(client->all && client->names && !client->registers && owner->payer == SHARED_UID);
+    with_switches = client->switches;
     *ret = &s->all[1];
     **ret = (struct session){
         .state = SESSION_USED, .number = 1, .accounts = accounts, .maps = {-1, -1}};
@@ -365,6 +370,39 @@ static void switches_are_kept_for_whoever_comes(void **state)
     assert_false(shared_lacks_switches(&sessions));
 }
 
+/* One that ends makes room a moment later. Where there is none, clients share a session without,
+ * and it is tried again when that has ended. */
+static void switches_wait_for_room(void **state)
+{
+    uint32_t member;
+
+    config.flight = 4096;
+    registered = 0;
+    making = -ENOSPC;
+    test_ms += 60000; /* since anything began or ended */
+    shared_keep_switches(&sessions, false);
+    assert_true(shared_lacks_switches(&sessions));
+    making = 0;
+    shared_keep_switches(&sessions, false);
+    assert_int_equal(registered, 1);
+    assert_false(shared_lacks_switches(&sessions));
+    shared_forget(&sessions);
+    making = -ENOSPC;
+    shared_keep_switches(&sessions, false);
+    test_ms += 3000;
+    shared_keep_switches(&sessions, false);
+    assert_false(shared_lacks_switches(&sessions));
+    making = 0;
+    with_switches = true;
+    member = join();
+    assert_false(with_switches);
+    assert_int_equal(registered, 1);
+    shared_leave(&sessions, member);
+    assert_int_equal(closed, 1);
+    assert_true(shared_lacks_switches(&sessions));
+    config.flight = 0;
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -375,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup(who_may_not_share_is_told, begin_each),
         cmocka_unit_test_setup(a_restart_is_survived_if_someone_comes_back, begin_each),
         cmocka_unit_test_setup(switches_are_kept_for_whoever_comes, begin_each),
+        cmocka_unit_test_setup(switches_wait_for_room, begin_each),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

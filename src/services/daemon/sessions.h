@@ -51,8 +51,9 @@ struct shared {
     uint64_t lonely_since;                   /* ms: without members */
     uint64_t unsure_until;                   /* ms: members of an earlier daemon may come back */
     struct shared_slot *slots;               /* an element an account */
+    uint64_t lacking_since;                  /* ms: switches are to be kept, and are not */
     bool all;                                /* all threads were asked for, for their switches */
-    bool none;                               /* switches cannot be kept */
+    bool none;                               /* there was no room for a session that keeps them */
 };
 /* The shared session counts for no user. */
 #define SHARED_UID ((uid_t)-1)

@@ -15,6 +15,7 @@
 #define SHARED_GRACE_MS 10000 /* twice PRCB_SHARED_GRACE_NS, which libraries count on */
 #define LONELY_MS       10000 /* for members to come back after a restart */
 #define MEMBERS         64
+#define BLOCK           sizeof(struct prcb_account_block)
 
 /* Notes about an account whose thread has ended. */
 struct shared_slot {
@@ -100,20 +101,21 @@ static int add_member(struct sessions *s, uint32_t *ret, struct prcb_error *err)
 
 static struct prcb_bpf_client client_for_all(const struct sessions *s, bool edges)
 {
-    return (struct prcb_bpf_client){
-        .caps = ~0ull,
-        .pid_ns = peer_own_ns("pid"),
-        .user_ns = peer_own_ns("user"),
-        .all = 1,
-        .processors = (__u16)present_processors(s->kernel->possible),
-        .tails = s->config->tails != 0,
-        .switches = s->config->flight != 0,
-        .switch_elements = (__u32)(s->config->flight / sizeof(struct prcb_account_block)),
-        /* Who may profile all may know all. */
-        .names = 1,
-        .edges = edges,
-        .owners = edges,
-        .meanwhile = edges};
+    const uint64_t flight = s->shared.none ? 0 : s->config->flight;
+
+    return (struct prcb_bpf_client){.caps = ~0ull,
+                                    .pid_ns = peer_own_ns("pid"),
+                                    .user_ns = peer_own_ns("user"),
+                                    .all = 1,
+                                    .processors = (__u16)present_processors(s->kernel->possible),
+                                    .tails = s->config->tails != 0,
+                                    .switches = flight != 0,
+                                    .switch_elements = (__u32)((flight + BLOCK - 1) / BLOCK),
+                                    /* Who may profile all may know all. */
+                                    .names = 1,
+                                    .edges = edges,
+                                    .owners = edges,
+                                    .meanwhile = edges};
 }
 
 static int make(struct sessions *s, bool edges, uint64_t waited_ms, struct prcb_error *err)
@@ -193,8 +195,13 @@ void shared_keep_switches(struct sessions *s, bool edges)
 {
     struct shared *shared = &s->shared;
     struct prcb_error err;
-    int result = shared->session ? 0 : make(s, edges, now_ms() - s->done_at, &err);
+    int result = 0;
 
+    /* The one before, of another size, may have to go first. */
+    if (!shared->lacking_since)
+        shared->lacking_since = now_ms();
+    if (!shared->session)
+        result = make(s, edges, now_ms() - shared->lacking_since, &err);
     if (result && result != -EAGAIN) {
         log_line(LOG_LINE_ERROR, "flight: no switches are kept: %s", err.text);
         shared->none = true;
