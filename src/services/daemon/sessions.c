@@ -356,6 +356,8 @@ void sessions_start(struct sessions *s, struct kernel *k, const struct prcbd_con
         s->all[i].pidfd = -1;
         if (__atomic_load_n(&k->records[i].used, __ATOMIC_ACQUIRE)) /* see kernel_client_make */
             take_over(s, i);
+        else
+            kernel_client_unmake(k, i); /* that the prcbd before did not come to begin */
     }
     if (s->waiting)
         log_line(LOG_LINE_NOTICE, "%u sessions of an earlier prcbd continue", s->waiting);
