@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "read_file.h"
@@ -53,6 +54,19 @@ static const char *mount_of(int hierarchy)
 {
     pthread_once(&mounts_once, find_mounts);
     return *mounts[hierarchy] ? mounts[hierarchy] : NULL;
+}
+
+bool cgroup_count(const char *text, const char *name, uint64_t *ret)
+{
+    size_t length = strlen(name);
+
+    while (text && (strncmp(text, name, length) != 0 || text[length] != ' ')) {
+        text = strchr(text, '\n');
+        text += text != NULL;
+    }
+    if (text)
+        *ret = strtoull(text + length, NULL, 10);
+    return text != NULL;
 }
 
 bool cgroup_at_has_v1(enum cgroup_controller controller)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum cgroup_controller { CGROUP_FREEZER, CGROUP_CPU, CGROUP_MEMORY, CGROUP_CONTROLLERS };
@@ -25,6 +26,9 @@ bool cgroup_at_next(const char **text, enum cgroup_controller controller, struct
 bool cgroup_at_up(struct cgroup_at *at);
 /* Reads the start of a file of the cgroup as a text: its length, or -errno. */
 ssize_t cgroup_at_read(const struct cgroup_at *at, const char *file, char *ret, size_t size);
+/* Finds the number behind a name that a line of such a text begins with, as in memory.stat. Returns
+ * false if there is no such line. */
+bool cgroup_count(const char *text, const char *name, uint64_t *ret);
 /* Whether version 1 of this controller is mounted. */
 bool cgroup_at_has_v1(enum cgroup_controller controller);
 

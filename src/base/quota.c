@@ -10,14 +10,6 @@
 
 #define TEXT_BYTES 4096
 
-/* Reads a number of a file such as "10000 100000", or of a line that begins with a name. */
-static uint64_t number_after(const char *text, const char *name)
-{
-    const char *at = strstr(text, name);
-
-    return at ? strtoull(at + strlen(name), NULL, 10) : 0;
-}
-
 /* Reads what a cgroup may use. It is "max", or negative, without a quota. */
 static int read_limit(const struct cgroup_at *at, struct quota *ret)
 {
@@ -48,8 +40,9 @@ int quota_of(const struct cgroup_at *at, struct quota *ret)
 
     if (result || cgroup_at_read(at, "cpu.stat", text, sizeof(text)) <= 0)
         return -ENOENT;
-    ret->periods = number_after(text, "nr_periods ");
-    ret->throttled = number_after(text, "nr_throttled ");
+    ret->periods = ret->throttled = 0;
+    cgroup_count(text, "nr_periods", &ret->periods);
+    cgroup_count(text, "nr_throttled", &ret->throttled);
     snprintf(ret->group, sizeof(ret->group), "%.255s", *at->group ? at->group : "/");
     return ret->throttled ? 0 : -ENOENT;
 }

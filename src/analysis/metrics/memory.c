@@ -12,13 +12,14 @@
 #include <string.h>
 
 #include "array.h"
+#include "cgroup_at.h"
 #include "inside.h"
 #include "read_file.h"
 
 #define PATH_BYTES 4096
 #define TEXT_BYTES 16384 /* memory.stat has about 1.5 KiB */
 
-/* enum memory_what, in order: a row each. */
+/* What is read; a family has some of these rows, side by side. */
 static const struct {
     const char *file, *line, *label;
 } rows[] = {
@@ -33,7 +34,7 @@ static const struct {
     {"memory.stat", "pgsteal_direct", "direct"},
 };
 
-/* Which rows a family has. */
+/* The rows that each family has. */
 static const struct {
     const char *label;
     size_t first, count;
@@ -57,20 +58,6 @@ static bool read_text(const char *root, const char *path, const char *file, char
     return true;
 }
 
-/* The number of the line that begins with a word; false: there is none. */
-static bool number_of(const char *text, const char *word, uint64_t *ret)
-{
-    size_t length = strlen(word);
-
-    while (text && (strncmp(text, word, length) != 0 || text[length] != ' ')) {
-        text = strchr(text, '\n');
-        text += text != NULL;
-    }
-    if (text)
-        *ret = strtoull(text + length, NULL, 10);
-    return text != NULL;
-}
-
 static bool has_limit(const char *root, const char *path)
 {
     char text[64];
@@ -87,7 +74,7 @@ struct paths {
     bool failed;
 };
 
-/* false: it was there. */
+/* Returns false if the path was there. */
 static bool add_path(struct paths *p, const char *path)
 {
     const struct table_slot *slot = NULL;
@@ -114,7 +101,7 @@ static void add_group(void *ctx, const struct group *group)
         add_path(ctx, group->path);
 }
 
-/* The cgroups above one that have a limit of their own. */
+/* Adds the cgroups above one that have a limit of their own. */
 static void add_above(struct paths *p, const char *path)
 {
     char above[PATH_BYTES], *slash;
@@ -141,7 +128,7 @@ static void emit_path(const struct paths *p, const char *path, enum memory_famil
         return;
     for (size_t i = first; i < first + families[family].count; i++) {
         sample.value[1] = rows[i].label;
-        if (number_of(text, rows[i].line, &sample.number))
+        if (cgroup_count(text, rows[i].line, &sample.number))
             fn(ctx, &sample);
     }
 }

@@ -25,16 +25,12 @@ static uint64_t number_in(const struct cgroup_at *at, const char *file)
 /* Reads the number of the line of a file that begins with a name; 0: there is none. */
 static uint64_t count_in(const struct cgroup_at *at, const char *file, const char *name)
 {
-    size_t length = strlen(name);
-    char text[TEXT_BYTES], *line, *rest = text;
+    char text[TEXT_BYTES];
+    uint64_t count = 0;
 
-    if (cgroup_at_read(at, file, text, sizeof(text)) <= 0)
-        return 0;
-    while ((line = strsep(&rest, "\n"))) {
-        if (!strncmp(line, name, length) && line[length] == ' ')
-            return strtoull(line + length, NULL, 10);
-    }
-    return 0;
+    if (cgroup_at_read(at, file, text, sizeof(text)) > 0)
+        cgroup_count(text, name, &count);
+    return count;
 }
 
 /* Goes up to the nearest cgroup with a limit; 0: none has one. */
