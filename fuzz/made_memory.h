@@ -28,6 +28,17 @@ static inline bool fetch(void *ctx, uint64_t address, unsigned char *to)
     return true;
 }
 
+/* Gives a process this memory, until memory_deinit. */
+static inline void give_memory(struct runtime_process *process, struct memory *memory,
+                               struct input *input)
+{
+    memory_init(memory);
+    memory->fetch = fetch;
+    memory->ctx = input;
+    memory_begin(memory);
+    process->memory = memory;
+}
+
 /* Reads a thread of a process that has this memory: what is read ends, and its texts do. */
 static inline void read_thread(const struct runtime *runtime, struct runtime_process *process,
                                const struct runtime_thread *thread, struct input input)
@@ -36,11 +47,7 @@ static inline void read_thread(const struct runtime *runtime, struct runtime_pro
     uint64_t addresses[8] = {0}; /* one that is on the stack is one less than a word there */
     struct memory memory;
 
-    memory_init(&memory);
-    memory.fetch = fetch;
-    memory.ctx = &input;
-    memory_begin(&memory);
-    process->memory = &memory;
+    give_memory(process, &memory, &input);
     memcpy(addresses, input.data, input.size < sizeof(addresses) ? input.size : sizeof(addresses));
     runtime_read(runtime, process, thread, addresses, 8, &answer);
     assert(answer.count <= RUNTIME_FRAMES && answer.text_used <= RUNTIME_TEXT);
@@ -53,17 +60,14 @@ static inline void read_thread(const struct runtime *runtime, struct runtime_pro
     memory_deinit(&memory);
 }
 
+/* Lists the threads of a process that has this memory. */
 static inline void list_threads(const struct runtime *runtime, struct runtime_process *process,
                                 struct input input)
 {
     static struct runtime_threads threads;
     struct memory memory;
 
-    memory_init(&memory);
-    memory.fetch = fetch;
-    memory.ctx = &input;
-    memory_begin(&memory);
-    process->memory = &memory;
+    give_memory(process, &memory, &input);
     runtime_list(runtime, process, &threads);
     assert(threads.count <= RUNTIME_THREADS);
     memory_deinit(&memory);

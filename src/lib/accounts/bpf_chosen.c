@@ -120,34 +120,36 @@ int bpf_open_chosen(struct prcb *p, struct prcb_error *err)
     return result;
 }
 
-/* By one thread at a time: whoever reads them is their only reader. */
+/* Is called by one thread at a time: whoever reads a ring is its only reader. */
+static int read_ring(struct prcb *p, struct ring_buffer *ring, struct chosen_reading *reading,
+                     struct prcb_error *err)
+{
+    int result;
+
+    p->bpf->reading = reading;
+    result = ring_buffer__consume(ring);
+    p->bpf->reading = NULL;
+    if (result < 0)
+        return prcb_fail(err, result, "the ring of %s cannot be read: %s",
+                         reading->fn ? "chosen waits" : "lists", strerror(-result));
+    return reading->result;
+}
+
 int bpf_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint64_t *ret_lost,
                     struct prcb_error *err)
 {
     struct chosen_reading reading = {.fn = fn, .ctx = ctx};
-    int result;
+    int result = read_ring(p, p->bpf->chosen, &reading, err);
 
-    p->bpf->reading = &reading;
-    result = ring_buffer__consume(p->bpf->chosen);
-    p->bpf->reading = NULL;
     *ret_lost = __atomic_load_n(&p->bpf->skeleton->bss->chosen_lost, __ATOMIC_RELAXED);
-    if (result < 0)
-        return prcb_fail(err, result, "the ring of chosen waits cannot be read: %s",
-                         strerror(-result));
-    return reading.result;
+    return result;
 }
 
 int bpf_ran_read(struct prcb *p, prcb_ran_fn fn, void *ctx, struct prcb_error *err)
 {
     struct chosen_reading reading = {.ran_fn = fn, .ctx = ctx};
-    int result;
 
-    p->bpf->reading = &reading;
-    result = ring_buffer__consume(p->bpf->ran);
-    p->bpf->reading = NULL;
-    if (result < 0)
-        return prcb_fail(err, result, "the ring of lists cannot be read: %s", strerror(-result));
-    return reading.result;
+    return read_ring(p, p->bpf->ran, &reading, err);
 }
 
 int bpf_ran_program(const struct prcb *p)

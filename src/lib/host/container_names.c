@@ -276,15 +276,15 @@ static bool say_containerd(const char *root, const char *id, struct container_sa
 /* Containers without an id: the name is in the cgroup's path, and a file has to have it, too. */
 static bool say_machine(const char *root, const char *name, struct container_said *ret)
 {
-    static const char *const files[] = {"/run/systemd/machines/%s", "/var/lib/lxc/%s/config",
-                                        "/var/lib/machines/%s/etc/os-release"};
+    static const struct {
+        const char *folder, *behind;
+    } files[] = {{"/run/systemd/machines", ""},
+                 {"/var/lib/lxc", "/config"},
+                 {"/var/lib/machines", "/etc/os-release"}};
     char path[PATH_MOST], file[384];
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && *name != '.'; i++) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(file, sizeof(file), files[i], name);
-#pragma GCC diagnostic pop
+        snprintf(file, sizeof(file), "%s/%s%s", files[i].folder, name, files[i].behind);
         snprintf(path, sizeof(path), "%s%s", root, file);
         if (access(path, F_OK))
             continue;

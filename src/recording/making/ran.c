@@ -40,10 +40,10 @@ struct ran *ran_open(struct prcb *session)
 {
     struct ran *ran = calloc(1, sizeof(*ran));
 
-    if (ran)
+    if (ran) {
         ran->opened_ns = now_ns();
-    if (ran)
         ran->session = session;
+    }
     return ran;
 }
 
