@@ -300,7 +300,7 @@ static struct runtime_chain chain_of(const struct python *p, uint64_t state)
     return chain;
 }
 
-/* Where a thread's frames and its lock are, for who copies them. */
+/* Says where a thread's frames and its lock are, for who copies them. */
 static void say_chain(const struct python *p, pid_t tid, uint64_t state, struct runtime_frames *ret)
 {
     const struct runtime_chain chain = chain_of(p, state);

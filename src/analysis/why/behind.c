@@ -13,7 +13,7 @@ static bool same_culprit(const struct prcb_edge *a, const struct prcb_edge *b)
            a->cgroup == b->cgroup;
 }
 
-/* To the culprit's row of a span. */
+/* Adds an edge to the row that a span has of its culprit. */
 static int add(struct behind *to, const struct prcb_edge *edge)
 {
     struct prcb_edge row = *edge;

@@ -218,7 +218,8 @@ int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampl
 
 /* ---- chosen threads ---- */
 
-/* Runs; of a process that always starts threads all but the last few are chosen by then. */
+/* So often prcb_choose runs at most. Of a process that starts threads without pause all but the
+ * last few are chosen by then. */
 #define CHOICES 64
 
 static int choose_until_settled(struct prcb_sampler *s, pid_t pid, pid_t tid)

@@ -342,7 +342,7 @@ static void put_weighed(struct tracing *t, const struct weighed *of)
     put(t, &packet);
 }
 
-/* The wait as a sample, at its end. */
+/* Writes a wait as a sample, at its end. */
 static void put_wait(struct tracing *t, const struct stretch *stretch,
                      const struct recorded_wait *where)
 {

@@ -235,7 +235,7 @@ static int32_t put_label(struct making *m, const struct reading *r,
     return put_attribute(m, name, &value);
 }
 
-/* Returns the label's bytes, which are `size` in hexadecimal digits; false: it has no such. */
+/* Reads `size` bytes as hexadecimal digits. Returns false if the text is something else. */
 static bool read_digits(const char *text, size_t size, uint8_t *ret)
 {
     if (strlen(text) != 2 * size || text[strspn(text, "0123456789abcdef")])

@@ -108,7 +108,7 @@ void report_print_text(const struct report *report, const struct report_style *s
 void report_print_csv(const struct report *report, const struct report_style *style, FILE *out);
 /* The lines in front of the tables: why the recording is there, what it is of, what it lacks. */
 void report_print_head(const struct report *report, FILE *out);
-/* 0 where the recording does not tell it. */
+/* Returns a fact's number; 0: the recording does not tell it. */
 uint64_t report_number_fact(const struct recording *r, const char *name);
 /* Why a file of prcb flight was kept. Returns whether somebody asked for it, so that it is about no
  * thread in particular. */

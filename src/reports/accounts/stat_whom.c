@@ -89,7 +89,7 @@ static bool has_cgroups(const struct stat_report *report)
     return ret;
 }
 
-/* The kinds of edges of a cause that a report has; the number of them. */
+/* Finds the kinds of edges of a cause that a report has. Returns how many they are. */
 static size_t kinds_of(const struct stat_report *report, bool cgroups, uint32_t cause,
                        uint32_t ret[2])
 {
@@ -135,7 +135,7 @@ static bool each_edge(const struct stat_report *report, uint64_t group,
 
 /* ---- words --------------------------------------------------------------- */
 
-/* Behind which cgroups one was ready, if it was. */
+/* Writes behind which cgroups one was ready, if it was. */
 static void write_cgroup(FILE *out, const struct stat_report *report, const struct account_row *row)
 {
     char lead[4096 + 16], path[4096];

@@ -113,7 +113,7 @@ static void write_item(FILE *out, struct line *line, const char *name, const cha
     line->used += width + (first ? 0 : 2);
 }
 
-/* Whose cgroups' names. All zero: there are none among them. */
+/* The cgroup that was ready, and the names of others. All zero: rows name no cgroups. */
 struct of_cgroup {
     struct cgroup_names *names;
     uint64_t group;

@@ -143,7 +143,7 @@ static void print_complete(const struct report *report, FILE *out)
     fputc('\n', out);
 }
 
-/* How many of the interpreters' waits have all their functions. */
+/* Prints how many of the interpreters' waits have all their functions. */
 static void print_interpreted(const struct report *report, FILE *out)
 {
     uint64_t whole = report_number_fact(report->recording, "interpreted_waits");
@@ -502,7 +502,7 @@ static void print_spanned(const struct report *report, const struct spanned_row 
     fprintf(out, " (%" PRId64 ")\n", thread->tid);
 }
 
-/* A span, and on lines of their own what it waited for longest. */
+/* Prints each span, and on lines of their own what it waited for longest. */
 static void print_spans(const struct report *report, const struct report_style *style, FILE *out)
 {
     const struct spanned *s = &report->spanned;

@@ -119,7 +119,6 @@ static int has_shared_edges(const struct request *r, bool *ret)
 {
     const struct server *s = r->server;
     const struct session *session = s->sessions->shared.session;
-
     bool wanted = shared_wants_edges(s->sessions);
 
     if (!session && wanted && !server_processors_run(r->server))

@@ -23,7 +23,7 @@
 #define FILE_MAGIC    UINT64CONST(0x7072636273740001) /* "prcbst", version 1 */
 #define SHARE         20   /* of the queries, one in so many goes when there is no room, */
 #define DECAY         0.99 /* and the use of the others fades by this */
-#define PAUSE_MS      200  /* the first, */
+#define PAUSE_MS      200  /* that a backend waits; twice that is the first pause */
 #define PAUSE_MOST_MS 5000
 
 int store_max = 5000;

@@ -51,8 +51,9 @@ void store_walk(void (*fn)(const struct store_key *, const struct store_sums *, 
 /* Removes those that match; 0 matches all. */
 int64 store_reset(Oid userid, Oid dbid, uint64 queryid);
 
-/* Whether prcbd may be asked. Where it was late for some backend all leave it alone for as long as
- * that one waited, then for twice as long, up to PAUSE_MOST_MS; then one of them tries. */
+/* Whether prcbd may be asked. Where it was late for some backend, all leave it alone for twice as
+ * long as that one waited; then one of them tries. Each time that it is late again the pause is
+ * twice the one before, up to PAUSE_MOST_MS. */
 bool store_may_ask(TimestampTz now);
 bool store_pauses(TimestampTz now);
 /* How that went; late: it was given up. */

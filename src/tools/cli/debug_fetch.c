@@ -153,7 +153,7 @@ static bool is_here(const char *build_id)
     return place >= 0;
 }
 
-/* NULL: this machine has none, or this prcb opens no libraries. */
+/* Returns NULL if this machine has none, or this prcb opens no libraries. */
 static void *open_library(void)
 {
 #ifdef PRCB_STATIC
@@ -174,7 +174,7 @@ static void *function(void *library, const char *name, void *ret)
     return found;
 }
 
-/* In the child. */
+/* Fetches one file, in a child. Returns its exit status. */
 static int fetch(const char *build_id)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -193,7 +193,7 @@ static int fetch(const char *build_id)
     return !client || find(client, (const unsigned char *)build_id, 0, &path) < 0;
 }
 
-/* False: the time is over. */
+/* Returns false when the time is over. */
 static bool fetch_in_child(const char *build_id, uint64_t deadline)
 {
     uint64_t now = now_ns();

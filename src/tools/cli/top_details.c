@@ -171,7 +171,7 @@ bool top_run_close_stacks(struct top_run *run)
 
 /* ---- by whom --------------------------------------------------------------------------------- */
 
-/* names: of cgroups among them. */
+/* Adds a piece for an edge. names: those of cgroups, if it names one. */
 static void add_edge(const struct top_model *m, const struct top_row *row,
                      const struct prcb_edge *edge, struct cgroup_names *names,
                      struct top_pieces *to)

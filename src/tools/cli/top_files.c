@@ -173,6 +173,7 @@ void top_run_export(struct top_run *run)
         top_ui_say(&run->ui, false, "written: %s", name);
     top_grid_deinit(&grid);
 }
+
 /* ---- the time before ---- */
 
 struct living {
