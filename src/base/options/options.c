@@ -49,15 +49,17 @@ static size_t fitting(const char *text, size_t columns)
     return end <= columns ? end : fits;
 }
 
-void cli_print_wrapped(FILE *out, const char *text, int at)
+/* Prints a text in lines of at most 80 columns, all but the first from column `at` on. "\n" is a
+ * blank, an empty line stays one. */
+static void print_wrapped(const char *text, int at)
 {
     for (int indent = 0; *text; indent = at) {
         size_t width = fitting(text, (size_t)(HELP_COLUMNS - at));
 
-        fprintf(out, "%*s", width ? indent : 0, "");
+        printf("%*s", width ? indent : 0, "");
         for (size_t i = 0; i < width; i++)
-            fputc(text[i] == '\n' ? ' ' : text[i], out);
-        fputc('\n', out);
+            putchar(text[i] == '\n' ? ' ' : text[i]);
+        putchar('\n');
         text += width + (text[width] != '\0');
     }
 }
@@ -75,7 +77,7 @@ static void print_option(const struct cli_option *option)
         printf("%s\n%*s", head, HELP_AT, "");
     else
         printf("%-*s", HELP_AT, head);
-    cli_print_wrapped(stdout, option->help, HELP_AT);
+    print_wrapped(option->help, HELP_AT);
 }
 
 static void print_help(const struct cli_command *command)
@@ -84,7 +86,7 @@ static void print_help(const struct cli_command *command)
 
     printf("usage: %s%s%s %s\n\n", program(command), between(command), name(command),
            command->synopsis);
-    cli_print_wrapped(stdout, command->description, 0);
+    print_wrapped(command->description, 0);
     printf("\noptions:\n");
     for (option = command->options; option && option->name; option++)
         print_option(option);

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/types.h>
 
 #include <prcb/prcb.h>
@@ -88,10 +87,6 @@ struct cli_parser {
     bool words;                      /* private, and the next */
     int cluster;                     /* position inside "-abc" */
 };
-/* Prints a text in lines of at most 80 columns, all but the first from column `at` on. "\n" is a
- * blank, an empty line stays one. */
-void cli_print_wrapped(FILE *out, const char *text, int at);
-
 /* Takes all options as their rows say, into *target, and words by take_word. Returns CLI_OK, or
  * -1 and *ret_status is the exit code: help was printed, or the error was. */
 int cli_take_all(struct cli_parser *parser, void *target, int *ret_status);

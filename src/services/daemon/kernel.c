@@ -1260,7 +1260,9 @@ int kernel_clients_change(struct kernel *k, const uint32_t *numbers,
     return ended ? settle_waking(k, edging_of(k->records)) : 0;
 }
 
-void kernel_note_turns(struct kernel *k, uint32_t client)
+/* Where the client asked who runs while others are ready, the switches of all processors note it
+ * from now on: before it profiles anybody. */
+static void note_turns(struct kernel *k, uint32_t client)
 {
     if (k->bss->clients[client].meanwhile && !k->bss->meanwhile_epoch)
         k->bss->meanwhile_epoch = k->records[client].epoch;
@@ -1274,7 +1276,7 @@ int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool sam
     bool again = true;
     int result = 0;
 
-    kernel_note_turns(k, request->client);
+    note_turns(k, request->client);
     ret->count = 0;
     for (unsigned pass = 0; !result && again; pass++) {
         uint32_t added = request->added;
@@ -1367,7 +1369,7 @@ void kernel_scope_begin(struct kernel *k, struct prcb_bpf_client_scope *scope, u
     scope->cgroups = (struct prcb_bpf_cgroups){0};
     if (cgroup)
         prcb_bpf_cgroups_add(&scope->cgroups, cgroup, v2, &bit);
-    kernel_note_turns(k, client);
+    note_turns(k, client);
     /* Programs do not see a half filled scope. */
     __atomic_store_n(&scope->client, client, __ATOMIC_RELEASE);
 }

@@ -142,10 +142,6 @@ struct kernel_undone {
     unsigned count;
 };
 
-/* Where the client asked who runs while others are ready, the switches of all processors note it
- * from now on. To be called before it profiles anybody; kernel_register does. */
-void kernel_note_turns(struct kernel *k, uint32_t client);
-
 /* Asks the registrar one question: *request is filled with what it did. */
 int kernel_register(struct kernel *k, struct prcb_bpf_request *request, bool same_pid_ns,
                     struct kernel_undone *ret);
