@@ -556,6 +556,39 @@ static int fold_ended(struct run *run)
     return result || !run->whom ? result : whom_regroup(run->whom, why_folded, run->why);
 }
 
+static int write_pprof(struct run *run, const struct why_report *report)
+{
+    const struct why_pprof profile = {.report = report,
+                                      .profile = run->options->profile,
+                                      .wall_ns = run->now - run->start,
+                                      .spans = run->options->spans};
+    int result = why_write_pprof(run->output.stream, &profile);
+
+    misses_write(stderr, "prcb why: ", next_program, run->session, "some waits may be missing");
+    return result;
+}
+
+static int write_output(struct run *run, const struct why_output *output)
+{
+    FILE *out = run->output.stream;
+
+    switch (run->options->targets.form.number) {
+    case WHY_JSON:
+        return why_write_json(out, output);
+    case WHY_BRIEF:
+        return why_write_brief(out, output);
+    case WHY_FOLDED:
+        why_write_folded(out, output);
+        return 0;
+    default:
+        if (output->spans)
+            why_write_spans(out, output);
+        else
+            why_write_text(out, output);
+        return 0;
+    }
+}
+
 static int report(struct run *run)
 {
     struct prcb_stacks_status stacks = {.size = sizeof(stacks)};
@@ -591,13 +624,7 @@ static int report(struct run *run)
     if (run->options->targets.form.number != WHY_FOLDED)
         find_lines(run, &report);
     if (run->options->targets.form.number == WHY_PPROF) {
-        const struct why_pprof profile = {.report = &report,
-                                          .profile = run->options->profile,
-                                          .wall_ns = run->now - run->start,
-                                          .spans = run->options->spans};
-
-        result = why_write_pprof(run->output.stream, &profile);
-        misses_write(stderr, "prcb why: ", next_program, run->session, "some waits may be missing");
+        result = write_pprof(run, &report);
         why_report_deinit(&report);
         return result;
     }
@@ -620,18 +647,8 @@ static int report(struct run *run)
     if (run->options->spans)
         result = why_spans_make(run->why, &spans);
     output.spans = run->options->spans && !result ? &spans : NULL;
-    if (result)
-        ;
-    else if (run->options->targets.form.number == WHY_JSON)
-        result = why_write_json(run->output.stream, &output);
-    else if (run->options->targets.form.number == WHY_BRIEF)
-        result = why_write_brief(run->output.stream, &output);
-    else if (run->options->targets.form.number == WHY_FOLDED)
-        why_write_folded(run->output.stream, &output);
-    else if (output.spans)
-        why_write_spans(run->output.stream, &output);
-    else
-        why_write_text(run->output.stream, &output);
+    if (!result)
+        result = write_output(run, &output);
     misses_write(text ? run->output.stream : stderr, text ? "" : "prcb why: ", next_program,
                  run->session, "wakers, or what waits were for, may be missing");
     why_spans_deinit(&spans);
