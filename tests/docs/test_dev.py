@@ -134,6 +134,25 @@ class Commands(Disorder):
         self.assertIn("that of clang-format 14, and here is Debian clang-format version 19.1.7", result.stderr)
 
 
+class Tracked(Disorder):
+    """The files that go into packages, of a tree without a repository of its own."""
+
+    def test_tarball(self):
+        tree = self.state / "tree"
+        for name in ("dev", "src/a.c", "src/b.h", "build/made.c", "build-deb/c.c", "src/a.o", "src/__pycache__/d.h"):
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).touch()
+        script = rf'source <(sed "/^main \"\$@\"/d; s|^here=.*|here={DEV.parent}|" "{DEV}"); here=$0; tracked "$@"'
+        for around in ("nothing", "a repository"):
+            if around != "nothing":
+                subprocess.run(["git", "init", "--quiet", self.state], check=True)
+            for patterns, files in ((["*"], "dev src/a.c src/b.h"), (["*.c", "*.h"], "src/a.c src/b.h")):
+                with self.subTest(around, patterns=patterns):
+                    found = subprocess.run(["bash", "-c", script, tree, *patterns], capture_output=True, text=True,
+                                           check=True, timeout=60).stdout
+                    self.assertEqual(sorted(found.split()), files.split())
+
+
 class GitHub(unittest.TestCase):
     def files(self, below):
         found = sorted((DEV.parent / ".github" / below).glob("*.yml"))
