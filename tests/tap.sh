@@ -5,14 +5,14 @@
 number=0
 failed=0
 
-report() { # STATUS NAME [OUTPUT]: the output is shown where the status is not 0
+report() { # STATUS NAME [OUTPUT]: the output, or its last lines, is shown where the status is not 0
     number=$((number + 1))
     if [[ $1 -eq 0 ]]; then
         echo "ok $number - $2"
     else
         failed=1
         echo "not ok $number - $2"
-        head -n 40 <<<"${3:-}" | sed 's/^/# /'
+        tail -n 40 <<<"${3:-}" | sed 's/^/# /'
     fi
 }
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# From nothing to the first `prcb why`, on a plain Debian: by the static file, and by a checkout. For each a minimal
-# root of its own is made; printed are how many packages apt adds, how many MB these take, and how long it takes, to
-# fetch included. Needs root and Debian's archive. Prints a table and TAP; all that it makes goes.
+# From nothing to the first `prcb why`, on a plain Debian: by the static file, by packages made there, and by a
+# checkout. For each a minimal root of its own is made; printed are how many packages apt adds (git and the made ones
+# too), how many MB these take, and how long it takes, to fetch included. Needs root and Debian's archive. Prints a
+# table and TAP; all that it makes goes.
 #
-#   first.sh TREE [SUITE]       trixie where none is named; TREE has its static file (./dev static)
+#   first.sh TREE [SUITE [WAY]...]      trixie, and the three ways where none is named: static_file (TREE has it by
+#                                       ./dev static), packages, checkout
 # shellcheck disable=SC2016,SC2317 # the shell inside expands; the functions are called by name
 set -u
 
@@ -17,9 +19,15 @@ fi
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tree=$1
 suite=${2:-trixie}
+ways=("${@:3}")
+if [[ $# -lt 3 ]]; then
+    ways=(static_file packages checkout)
+fi
 work=$(mktemp -d /var/tmp/prcb-first.XXXXXX)
 root=
 rows=()
+declare -A names=([static_file]='the static file' [packages]='packages made there, `./dev deb`'
+    [checkout]='a checkout, `./dev build`')
 # shellcheck source=tests/tap.sh
 source "$here/../tap.sh"
 
@@ -78,8 +86,13 @@ static_file() {
 }
 
 clone() {
-    inside sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends git' && mkdir -p "$root/src" &&
-        git -c safe.directory="$tree" -C "$tree" archive HEAD | tar -C "$root/src" -x
+    inside sh -c 'apt-get -qq update && apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends git' &&
+        git -c safe.directory="$tree" clone --quiet --no-hardlinks "$tree" "$root/src"
+}
+
+packages() { # as docs/install.md has it
+    clone && inside bash -c 'cd /src && ./dev deb && apt-get -qq -o Dpkg::Use-Pty=0 install -y \
+        ./build-deb/{prcb,prcb-windows,prcbd,lib*0,lib*-dev}_0.1.0-1_*.deb' && first_why prcb
 }
 
 checkout() {
@@ -88,8 +101,7 @@ checkout() {
 
 check "a plain Debian, $suite" plain_debian
 if [[ $failed -eq 0 ]]; then
-    way 'the static file' static_file
-    way 'a checkout, `./dev build`' checkout
+    for name in "${ways[@]}"; do way "${names[$name]}" "$name"; done
 fi
 printf '# %s\n' '| On a plain Debian, to the first `prcb why` by | packages | installed | time |' '|---|---|---|---|' "${rows[@]}"
 echo "1..$number"
