@@ -3,8 +3,8 @@
 #
 # From nothing to the first `prcb why`, on a plain Debian: by the static file, by packages made there, and by a
 # checkout. For each a minimal root of its own is made; printed are how many packages apt adds (git and the made ones
-# too), how many MB these take, and how long it takes, to fetch included. Needs root and Debian's archive. Prints a
-# table and TAP; all that it makes goes.
+# too), how many MB these take, how long it takes, to fetch included, and how much of that processors worked. Needs
+# root and Debian's archive. Prints a table and TAP; all that it makes goes.
 #
 #   first.sh TREE [SUITE [WAY]...]      trixie, and the three ways where none is named: static_file (TREE has it by
 #                                       ./dev static), packages, checkout
@@ -69,16 +69,26 @@ first_why() { # COMMAND...: of somebody who waits
     grep -q 'has been in sleep' <<<"$said"
 }
 
+# Prints the seconds of the clock, and those that processors gave to what this shell ran.
+seconds() { # FILE: what `times` wrote
+    LC_ALL=C awk -v clock="${EPOCHREALTIME/,/.}" -F '[ms ]+' 'END {print clock, 60 * ($1 + $3) + $2 + $4}' "$1"
+}
+
 # Each way is a function that ends with the first why. Its time is from the plain root on.
 way() { # NAME FUNCTION
-    local before after began=$EPOCHREALTIME took
+    local before after began ended
     new_root "$2" || return
     read -ra before < <(installed)
-    began=$EPOCHREALTIME
+    times >"$work/times"
+    read -ra began < <(seconds "$work/times")
     check "$1" "$2"
-    took=$(awk "BEGIN {printf \"%.0f\", $EPOCHREALTIME - $began}")
+    times >"$work/times"
+    read -ra ended < <(seconds "$work/times")
     read -ra after < <(installed)
-    rows+=("$(printf '| %s | %d | %d MB | %s s |' "$1" $((after[0] - before[0])) $(((after[1] - before[1]) / 1024)) "$took")")
+    rows+=("$(LC_ALL=C awk -v name="$1" -v before="${before[*]} ${began[*]}" -v after="${after[*]} ${ended[*]}" 'BEGIN {
+        split(before, from); split(after, to)
+        printf "| %s | %d | %d MB | %.0f s | %.0f s |", name, to[1] - from[1], (to[2] - from[2]) / 1024,
+            to[3] - from[3], to[4] - from[4]}')")
 }
 
 static_file() {
@@ -92,7 +102,7 @@ clone() {
 
 packages() { # as docs/install.md has it
     clone && inside bash -c 'cd /src && ./dev deb && apt-get -qq -o Dpkg::Use-Pty=0 install -y \
-        ./build-deb/{prcb,prcb-windows,prcbd,lib*0,lib*-dev}_0.1.0-1_*.deb' && first_why prcb
+        ./build-deb/{prcb,prcb-windows,prcbd,lib*0,lib*-dev}_*.deb' && first_why prcb
 }
 
 checkout() {
@@ -103,6 +113,7 @@ check "a plain Debian, $suite" plain_debian
 if [[ $failed -eq 0 ]]; then
     for name in "${ways[@]}"; do way "${names[$name]}" "$name"; done
 fi
-printf '# %s\n' '| On a plain Debian, to the first `prcb why` by | packages | installed | time |' '|---|---|---|---|' "${rows[@]}"
+printf '# %s\n' '| On a plain Debian, to the first `prcb why` by | packages | installed | time | of processors |' \
+    '|---|---|---|---|---|' "${rows[@]}"
 echo "1..$number"
 exit "$failed"
