@@ -41,6 +41,7 @@ struct daemon_state {
     uint32_t *hidden;                  /* mapped.hidden */
     struct wire_release_some released; /* that prcbd was not told of yet */
     struct client_programs programs, processor_programs;
+    bool away; /* it was waited for and did not come back: questions no longer wait for it */
     bool late; /* the daemon did not answer in time when it was last asked for these */
 };
 
@@ -95,8 +96,12 @@ static int reconnect(struct prcb *p, struct prcb_error *err)
         result = client_connect(&s->client, err);
         if (!result || (result != -ENOENT && result != -ECONNREFUSED && !client_cut_off(result)))
             break;
+        /* It was waited for once: a caller may have as many questions as threads that ended. */
+        if (s->away)
+            return result;
         nanosleep(&pause, NULL);
     }
+    s->away = result != 0;
     if (!result)
         result = open_session(p, p->max_threads, &answer, &arrival, err);
     if (result) {
