@@ -337,6 +337,28 @@ static void test_other_ends(void **state)
                         "in put().\n");
 }
 
+/* What is waited for is told as all of it only where it is. */
+static void test_several_objects(void **state)
+{
+    struct world w;
+
+    begin(&w);
+    for (int i = 0; i < 3; i++) {
+        add(&w, 0, part(PRCB_CAUSE_PIPE, NULL, PRCB_STACK_BLOCKED, "put", i ? 20 : 1000));
+        w.parts[0][i].wait.object = i == 1 ? COMPILER : PIPE;
+    }
+    assert_string_equal(said(&w), "100 % of the waiting: worker-1 (21) waits for room in pipe:[7] "
+                                  "(read by other (101); it runs) in put().\n");
+    w.parts[0][1].ns = 200 * MS;
+    assert_string_equal(said(&w), "100 % of the waiting: worker-1 (21) waits for room in pipe:[7] "
+                                  "(read by other (101); it runs) and others in put().\n");
+    w.parts[0][0].ns = 210 * MS;
+    w.parts[0][2].ns = 4000 * MS;
+    w.parts[0][2].wait.object = 0;
+    assert_string_equal(said(&w), "100 % of the waiting: worker-1 (21) waits for room in pipe:[7] "
+                                  "(read by other (101); it runs) and others in put().\n");
+}
+
 static void test_ready_behind(void **state)
 {
     struct prcb_edge edge = {.kind = PRCB_EDGE_BEHIND,
@@ -532,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_swap),
         cmocka_unit_test(test_quota_without_causes),
         cmocka_unit_test(test_other_ends),
+        cmocka_unit_test(test_several_objects),
         cmocka_unit_test(test_ready_behind),
         cmocka_unit_test(test_idle_and_running),
         cmocka_unit_test(test_unanswered),

@@ -442,7 +442,7 @@ static void say_wait(struct making *m, const char *rule, const struct group *gro
               s.out);
         verdict_put_behind(s.out, m, group);
     } else {
-        verdict_put_verb(s.out, m, group->most,
+        verdict_put_wait(s.out, m, group,
                          group->threads == 1 || (!group->threads && group->process->threads == 1));
         verdict_put_place(s.out, group->most);
         if (!verdict_put_holders(s.out, m, group->process, group->most))

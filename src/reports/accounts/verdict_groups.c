@@ -185,6 +185,21 @@ static bool is_better(const struct why_part *part, const struct why_part *than)
     return part->ns - part->idle_ns > than->ns - than->idle_ns;
 }
 
+/* Of a part that has joined the group, and may become its largest. */
+static void add_object(struct group *group, const struct why_part *part, uint64_t ns, bool most)
+{
+    uint32_t before = group->most ? group->most->wait.object : 0;
+
+    if (part->wait.object == before) {
+        group->object_ns += before ? ns : 0;
+    } else if (most) {
+        group->others_ns += group->object_ns;
+        group->object_ns = part->wait.object ? ns : 0;
+    } else {
+        group->others_ns += part->wait.object ? ns : 0;
+    }
+}
+
 /* ---- others in the report ---- */
 
 #define GENERATIONS 16
@@ -281,6 +296,7 @@ static void add_part(struct making *m, const struct why_process *process,
     struct group *group = NULL;
     char key[VERDICT_KEY_MOST];
     size_t length;
+    bool most;
 
     if (!ns)
         return;
@@ -301,7 +317,9 @@ static void add_part(struct making *m, const struct why_process *process,
     group->cause = group->most ? group->cause : part->cause;
     group->ns += ns;
     group->either_ns += either ? ns : 0;
-    if (!group->most || is_better(part, group->most)) {
+    most = !group->most || is_better(part, group->most);
+    add_object(group, part, ns, most);
+    if (most) {
         group->most = part;
         group->process = process;
         group->cause = part->cause;

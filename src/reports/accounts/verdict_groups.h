@@ -25,9 +25,10 @@ struct group {
     const struct why_process *last;    /* of these that was added */
     bool ready;                        /* no wait: it has no processor */
     uint32_t cause;
-    uint64_t ns, either_ns;      /* either: may be idling */
-    const struct why_part *most; /* the largest part */
-    const struct why_who *who;   /* one of them */
+    uint64_t ns, either_ns;        /* either: may be idling */
+    const struct why_part *most;   /* the largest part */
+    uint64_t object_ns, others_ns; /* for what the largest part is for, and for other things */
+    const struct why_who *who;     /* one of them */
     uint64_t threads;
     size_t prefix; /* of their names, which all have */
 };

@@ -175,9 +175,10 @@ static void put_cause(FILE *out, const struct why_part *part, const struct objec
     }
 }
 
-void verdict_put_verb(FILE *out, const struct making *m, const struct why_part *part, bool one)
+/* object: NULL: it is not told. more: what says that there are others. */
+static void put_verb(FILE *out, const struct why_part *part, const struct object *object,
+                     const char *more, bool one)
 {
-    const struct object *object = verdict_object_of(m, part->wait.object);
     const struct phrase *phrase = verdict_phrase_of(part);
     const char *text;
 
@@ -191,11 +192,28 @@ void verdict_put_verb(FILE *out, const struct making *m, const struct why_part *
             fputs(one ? "s" : "", out);
         } else if (text[0] == '%' && text[1] == 's') {
             put_object(out, object, phrase->word != NULL);
+            fputs(more, out);
             text++;
         } else {
             fputc(*text, out);
         }
     }
+}
+
+void verdict_put_verb(FILE *out, const struct making *m, const struct why_part *part, bool one)
+{
+    put_verb(out, part, verdict_object_of(m, part->wait.object), "", one);
+}
+
+/* What a small part is for does not tell what the group waits for. */
+void verdict_put_wait(FILE *out, const struct making *m, const struct group *group, bool one)
+{
+    const struct object *object = verdict_object_of(m, group->most->wait.object);
+    bool others = object && !verdict_remote_of(object) && group->others_ns > group->object_ns / 20;
+
+    if (others && group->object_ns < group->others_ns / 10)
+        object = NULL;
+    put_verb(out, group->most, object, others ? " and others" : "", one);
 }
 
 static void put_function(FILE *out, const char *before, const struct prcb_frame *frame)

@@ -21,6 +21,8 @@ void verdict_put_share(FILE *out, uint64_t ns, uint64_t of);
 /* "reporter (12)", "6 threads (worker-*)". */
 void verdict_put_who(FILE *out, const struct making *m, const struct group *group);
 void verdict_put_verb(FILE *out, const struct making *m, const struct why_part *part, bool one);
+/* The same of a group, which may wait for more than what its largest part is for. */
+void verdict_put_wait(FILE *out, const struct making *m, const struct group *group, bool one);
 void verdict_put_place(FILE *out, const struct why_part *part);
 /* Says who holds what a part waits for, and who holds up that one. False: nobody is known. */
 bool verdict_put_holders(FILE *out, const struct making *m, const struct why_process *process,
