@@ -83,6 +83,16 @@ class Fetched(House):
         self.assertNotIn(next(iter(Server.files)), Server.asked)
         self.assertNotIn("record_order", self.ask(str(self.waits.pid)).stdout)
 
+    def test_of_another_build(self):
+        for path, body in Server.files.items():
+            self.assertIn(bytes.fromhex(path.split("/")[2]), body)
+            Server.files[path] = body.replace(bytes.fromhex(path.split("/")[2]), bytes(20))
+        result = self.ask(str(self.waits.pid), "--debuginfod")
+        if "needs elfutils' lib" in result.stderr:
+            self.skipTest(result.stderr)
+        self.assertRegex(result.stderr, r"debug information of \d+ files: 1 fetched")
+        self.assertNotIn("record_order", result.stdout)
+
     def test_what_cannot_be(self):
         del self.environment["DEBUGINFOD_URLS"]
         for words, said in (((str(self.waits.pid),), "DEBUGINFOD_URLS names no server"), (("-a",), "is not for all of a machine")):

@@ -9,6 +9,7 @@
 
 #include <elfutils/libdwfl.h>
 
+#include "debug_match.h"
 #include "go_program.h"
 #include "rules.h"
 #include "runtimes.h"
@@ -179,7 +180,7 @@ static int find_debug(Dwfl_Module *module, void **data, const char *name, Dwarf_
 
     if (!image || !image->debug.open || length <= 0)
         return -1;
-    return image->debug.open(image->debug.ctx, id, (size_t)length);
+    return debug_match(image->debug.open(image->debug.ctx, id, (size_t)length), id, (size_t)length);
 }
 
 static int find_no_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,

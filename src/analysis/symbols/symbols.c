@@ -17,6 +17,7 @@
 #include <gelf.h>
 
 #include "array.h"
+#include "debug_match.h"
 #include "demangle.h"
 #include "go_program.h"
 #include "source_line.h"
@@ -356,7 +357,7 @@ static int find_debug(Dwfl_Module *module, void **data, const char *name, Dwarf_
         return -1;
     build_id_text(bits, length, build_id, sizeof(build_id));
     if (*build_id)
-        fd = fetching->fetch(fetching->ctx, build_id, NULL);
+        fd = debug_match(fetching->fetch(fetching->ctx, build_id, NULL), bits, (size_t)length);
     if (fd >= 0 || !link || strchr(link, '/'))
         return fd;
     fd = fetching->fetch(fetching->ctx, NULL, link);
