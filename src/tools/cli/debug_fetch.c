@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -27,6 +28,8 @@
 #define LIBRARY    "libdebuginfod.so.1"
 #define FILES_MOST 128
 #define ALL_MS     60000 /* for all files together */
+#define ENDING_MS  2000  /* the library has a little less, so that it removes what it began */
+#define FILE_BYTES (UINT64_C(2) << 30) /* what is read of a file is mapped: no larger ones */
 
 /* A file that code is mapped from. */
 struct file {
@@ -174,8 +177,24 @@ static void *function(void *library, const char *name, void *ret)
     return found;
 }
 
+/* So that no server can fill the disk: writing more fails, and the library removes the file. */
+static bool limit_file(void)
+{
+    const struct rlimit most = {FILE_BYTES, FILE_BYTES};
+
+    return signal(SIGXFSZ, SIG_IGN) != SIG_ERR && !setrlimit(RLIMIT_FSIZE, &most);
+}
+
+static bool limit_time(uint64_t ms)
+{
+    char seconds[24];
+
+    snprintf(seconds, sizeof(seconds), "%" PRIu64, ms / 1000 + 1);
+    return !setenv("DEBUGINFOD_MAXTIME", seconds, 0);
+}
+
 /* Fetches one file, in a child. Returns its exit status. */
-static int fetch(const char *build_id)
+static int fetch(const char *build_id, uint64_t ms)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2] = {{0}};
@@ -186,8 +205,9 @@ static int fetch(const char *build_id)
     void *client;
 
     if (!function(library, "debuginfod_begin", &begin) ||
-        !function(library, "debuginfod_find_debuginfo", &find) ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_capset, &head, none))
+        !function(library, "debuginfod_find_debuginfo", &find) || !limit_file() ||
+        !limit_time(ms) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        syscall(SYS_capset, &head, none))
         return 1;
     client = begin();
     return !client || find(client, (const unsigned char *)build_id, 0, &path) < 0;
@@ -196,18 +216,18 @@ static int fetch(const char *build_id)
 /* Returns false when the time is over. */
 static bool fetch_in_child(const char *build_id, uint64_t deadline)
 {
-    uint64_t now = now_ns();
-    pid_t pid = now < deadline ? fork() : -1;
+    uint64_t now = now_ns(), ms = now < deadline ? (deadline - now) / 1000000 + 1 : 0;
+    pid_t pid = ms ? fork() : -1;
     bool ended;
 
     if (!pid)
-        _exit(fetch(build_id));
-    ended = pid > 0 && child_end(pid, (unsigned)((deadline - now) / 1000000 + 1), NULL);
+        _exit(fetch(build_id, ms));
+    ended = pid > 0 && child_end(pid, (unsigned)ms + ENDING_MS, NULL);
     if (pid > 0 && !ended) {
         kill(pid, SIGKILL);
         child_end(pid, 1000, NULL);
     }
-    return ended;
+    return ended && now_ns() < deadline;
 }
 
 /* ---- all ---- */
