@@ -359,6 +359,21 @@ static void test_several_objects(void **state)
                                   "(read by other (101); it runs) and others in put().\n");
 }
 
+/* A futex of a thread's own does not tell locks apart. */
+static void test_own_futexes(void **state)
+{
+    struct world w;
+
+    begin(&w);
+    for (int i = 0; i < 2; i++) {
+        add(&w, 0, part(PRCB_CAUSE_FUTEX, "Java monitor", PRCB_STACK_BLOCKED, "want", 100));
+        w.parts[0][i].wait.object = i ? STATS : HEAP;
+        w.parts[0][i].who = &workers[i];
+    }
+    assert_string_equal(said(&w), "100 % of the waiting: 2 threads (worker-*) wait for a Java "
+                                  "monitor in want().\n");
+}
+
 static void test_ready_behind(void **state)
 {
     struct prcb_edge edge = {.kind = PRCB_EDGE_BEHIND,
@@ -423,6 +438,8 @@ static void test_unanswered(void **state)
                         "It waited for work, or for others: at 9 of 10 looks a connection to "
                         "10.0.0.2:80 had sent something and got no answer yet, for up "
                         "to 187ms; it ran for 1.0 % of its time.\n");
+    u.rows[0].longest_ms = 0;
+    assert_non_null(strstr(said(&w), "no answer yet, for less than 1"));
     u.rows[0].looks = 2;
     assert_non_null(strstr(said(&w), "Nothing holds it up"));
 }
@@ -555,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_quota_without_causes),
         cmocka_unit_test(test_other_ends),
         cmocka_unit_test(test_several_objects),
+        cmocka_unit_test(test_own_futexes),
         cmocka_unit_test(test_ready_behind),
         cmocka_unit_test(test_idle_and_running),
         cmocka_unit_test(test_unanswered),

@@ -341,8 +341,9 @@ static void unanswered(struct making *m, const char *rule)
         fputs("a connection", s.out);
     else
         fprintf(s.out, "up to %u connections", row->connections);
-    fprintf(s.out, " to %s had sent something and got no answer yet, for up to ", row->remote);
-    verdict_put_time(s.out, row->longest_ms * UINT64_C(1000000));
+    fprintf(s.out, " to %s had sent something and got no answer yet, for %s ", row->remote,
+            row->longest_ms ? "up to" : "less than");
+    verdict_put_time(s.out, (row->longest_ms ? row->longest_ms : 1) * UINT64_C(1000000));
     fprintf(s.out, "; %s ran for ", m->several ? "they" : "it");
     verdict_put_share(s.out, m->run_ns, m->wall_ns);
     fprintf(s.out, " of %s time.", m->several ? "their" : "its");

@@ -30,11 +30,13 @@ const char *verdict_word_of(const struct why_part *part)
 
 static const struct phrase phrases[] = {
 #define PRCB_CAUSE_ANY                 UINT32_MAX
-#define P(word, cause, known, unknown) {word, PRCB_CAUSE_##cause, known, unknown, false},
-#define ONE(word, unknown)             {word, PRCB_CAUSE_ANY, NULL, unknown, true},
+#define P(word, cause, known, unknown) {word, PRCB_CAUSE_##cause, known, unknown, false, false},
+#define ONE(word, unknown)             {word, PRCB_CAUSE_ANY, NULL, unknown, true, false},
+#define OWN(word, unknown)             {word, PRCB_CAUSE_ANY, NULL, unknown, false, true},
 #include "phrases.def"
 #undef P
 #undef ONE
+#undef OWN
 };
 
 const struct phrase *verdict_phrase_of(const struct why_part *part)
@@ -55,8 +57,9 @@ const struct phrase *verdict_phrase_of(const struct why_part *part)
 static bool is_lock(const struct making *m, const struct why_part *part)
 {
     const struct object *object = verdict_object_of(m, part->wait.object);
+    const struct phrase *phrase = verdict_phrase_of(part);
 
-    return object && part->kind == WHY_STACK && verdict_word_of(part) &&
+    return object && part->kind == WHY_STACK && verdict_word_of(part) && !(phrase && phrase->own) &&
            part->stack.kind == PRCB_STACK_BLOCKED &&
            (object->kind == OBJECT_FUTEX || object->kind == OBJECT_LOCK || part->wait.holder);
 }

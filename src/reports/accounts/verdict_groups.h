@@ -55,6 +55,7 @@ struct phrase {
     uint32_t cause;
     const char *known, *unknown;
     bool one; /* a process has one of it */
+    bool own; /* each thread has a futex of its own for it */
 };
 
 /* Fills in the groups, those that tell most first, and the sums. m->failed: out of memory. */
