@@ -1047,6 +1047,22 @@ class WithDaemon(Case):
         wait_for(lambda: exporter.samples()["prcb_up"] == 1, "prcb_up 1")
         self.assertEqual(exporter.get("/-/ready")[0].status, 200)
 
+    def test_a_daemon_goes_while_threads_end(self):
+        """Prcbd is to be told of each thread that ended; that it is gone is waited for once."""
+        # The shared session keeps no edges: the exporter has one of its own, and gives each account back.
+        daemon = wire.Daemon(PRCBD, "profile_all = group nogroup\nby_whom = no\n")
+        self.addCleanup(daemon.stop)
+        self.daemon = daemon
+        exporter = self.client("--by-whom")
+        self.assertEqual(exporter.samples()["prcb_up"], 1)
+        subprocess.run(["sh", "-c", "for i in $(seq 40); do sleep 0.1 & done; wait"], check=True)
+        daemon.kill()
+        os.unlink(daemon.socket)
+        began = time.monotonic()
+        wait_for(lambda: exporter.samples()["prcb_up"] == 0, "prcb_up 0")
+        # Three seconds for it to come back, and not for each of forty.
+        self.assertLess(time.monotonic() - began, 40)
+
     def test_a_daemon_that_refuses_is_said(self):
         daemon = wire.Daemon(PRCBD, "")
         self.addCleanup(daemon.stop)
