@@ -135,14 +135,18 @@ class Flight(unittest.TestCase):
         return sorted(name for name in os.listdir(self.folder) if name.endswith(".db"))
 
     def wait_for_file(self, reason):
-        deadline = time.monotonic() + 30
+        return self.file_of(reason, 30) or self.fail(self.said())
+
+    def file_of(self, reason, seconds):
+        """None: there is none within so many."""
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for name in self.files():
                 path = os.path.join(self.folder, name)
                 if self.facts(path).get("saved_by") == reason:
                     return path
             time.sleep(0.02)
-        return self.fail(self.said())
+        return None
 
     def facts(self, path):
         with sqlite3.connect(path) as db:
@@ -263,11 +267,15 @@ class Flight(unittest.TestCase):
         for v1, v2 in ((("cpu.cfs_period_us", "100000"), ("cpu.max", "20000 100000")),
                        (("cpu.cfs_quota_us", "20000"), ("cpu.max", "20000 100000"))):
             group.set(v1, v2)
-        before = group.throttled()[1]
         code = f"open({group.processes!r}, 'w').write('0')\n" + BURST
-        subprocess.run([sys.executable, "-c", code], check=True)
-        self.assertGreater(group.throttled()[1], before)
-        first = prcb("report", self.wait_for_file("throttled>30ms,comm=burst")).stdout.splitlines()[0]
+        for _ in range(4): # a busy machine may leave it less of its quota than it may use
+            before = group.throttled()[1]
+            subprocess.run([sys.executable, "-c", code], check=True)
+            self.assertGreater(group.throttled()[1], before)
+            path = self.file_of("throttled>30ms,comm=burst", 6)
+            if path:
+                break
+        first = prcb("report", path or self.fail(self.said())).stdout.splitlines()[0]
         # Behind it stands what the time went to, where the switches before it are in the file.
         self.assertRegex(first, r"^burst \(\d+\) was held back by a CPU quota for [\d.]+ms"
                                 r"(: of that time .*burst \(\d+\) .*throttled.*)?$")
@@ -606,7 +614,7 @@ class Prcbds(unittest.TestCase):
 
     def test_rotation_loses_nobody(self):
         """Who slept all the time, and who came and went, is known when the memory was gone round many times."""
-        self.begin("flight = 1M\n")
+        self.begin("flight = 4M\n") # less than the pipe's switches, more than others make during one save
         # pylint: disable-next=consider-using-with
         asleep = subprocess.Popen(["sleep", "1000"])
         self.addCleanup(asleep.wait)

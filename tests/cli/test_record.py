@@ -448,7 +448,7 @@ class File(Recording):
             self.addCleanup(clean)
         target.stdout.read(1)
         for options in ([["-a"]] if ROOT else []) + [["-p", str(target.pid)]]:
-            for _ in range(5): # it may be between two sleeps, and without a processor
+            for _ in range(20): # it may be between two sleeps, and without a processor
                 before = preempted(target.pid)
                 self.record(*options, "--for", "0.6")
                 after = preempted(target.pid)
