@@ -78,21 +78,24 @@ upgraded_while_it_is_used() {
         grep -qE '"cause": *"sleep"[^}]*"ns": *[4-9][0-9]{9}' /tmp/session.json && serves_nobody
 }
 
-# The unit's own command with shorter intervals and less room, where a file of long ago lies already.
+# The unit's own command with shorter intervals and less room, where files of long ago lie already: of seven days,
+# which with today's leave no room for the first.
 history=/var/lib/prcb-history
 history_runs() {
     unit=$(systemctl show -P FragmentPath prcb-history.service)
     mkdir -p /run/systemd/system/prcb-history.service.d "$history"
-    touch "$history/prcb-2020-01-01.db"
+    for day in 1 2 3 4 5 6 7; do touch "$history/prcb-2020-01-0$day.db"; done
     {
         printf '[Service]\nExecStart=\n'
         sed -n 's/-d 10 --keep 7 --max-size 1024/-d 0.1 --keep 7 --max-size 1/; /^ExecStart=.* --max-size 1$/p' "$unit"
     } >/run/systemd/system/prcb-history.service.d/quick.conf
     if grep -q 'ExecStart=/.*-d 0.1' /run/systemd/system/prcb-history.service.d/quick.conf &&
         systemctl daemon-reload && systemctl start prcb-history.service &&
-        waits_for sh -c "prcb top -b -r $history/prcb-[0-9]*-[0-9][0-9].db -n 1 -i -g names | grep '^systemd '" &&
-        [ "$(stat -c %a "$history")" = 700 ] && [ ! -e "$history/prcb-2020-01-01.db" ]; then
-        return 0
+        waits_for sh -c "prcb top -b -r $history -n 1 -i -g names | grep '^systemd '" &&
+        [ "$(stat -c %a "$history")" = 700 ] && [ ! -e "$history/prcb-2020-01-01.db" ] &&
+        [ -e "$history/prcb-2020-01-02.db" ]; then
+        rm "$history"/prcb-2020-*.db
+        return
     fi
     journalctl --no-pager -n 20 -u prcb-history.service
     ls -la "$history"
