@@ -79,7 +79,9 @@ class Children(House):
         self.assertEqual({row["pid"] for row in document["processes"]}, {shell.pid})
         self.assertRegex(" ".join(verdict), rf"waits for a child process to end: (gzip|cat) \(({gzip}|{cat})\) \(it runs; or one of 1 more\)")
         verdict, _ = self.ask("-p", str(cat))
-        self.assertRegex(" ".join(verdict), rf"cat \({cat}\) waits for room in pipe:\[\d+\] \(read by gzip \({gzip}\); it runs\)")
+        # On a busy machine it may be gzip's turn to wait when it is looked at.
+        self.assertRegex(" ".join(verdict),
+                         rf"cat \({cat}\) waits for room in pipe:\[\d+\] \(read by gzip \({gzip}\); it (runs|sleeps)")
 
     def asking(self):
         """A shell, and a loop below it that has asked a server which never answers."""
