@@ -179,7 +179,9 @@ void stat_whom_write(FILE *out, const struct stat_report *report, int causes)
         snprintf(lead, sizeof(lead), "  %-10s ", "ready");
         whom_write(out, report->whom, WHOM_ALL, PRCB_CAUSE_NONE, false, lead, format_columns(out));
     }
-    for (size_t i = 0; has_cgroups(report) && i < report->view->count; i++)
+    if (!has_cgroups(report))
+        return;
+    for (size_t i = 0; i < report->view->count; i++)
         write_cgroup(out, report, report->view->rows[i]);
 }
 
