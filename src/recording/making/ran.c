@@ -17,7 +17,6 @@
 #define FREE_NS  500000000ull
 #define PERCENT  50           /* of the time that has passed */
 #define COUNT_NS 100000000ull /* so often who is hungry is counted */
-#define NODES    128          /* as of struct prcb_ran */
 #define NOTES    64
 
 /* What a thread executed at a moment. */
@@ -25,7 +24,7 @@ struct note {
     pid_t tid; /* 0: nothing */
     uint32_t node_count, whole;
     uint64_t time_ns, pc;
-    struct prcb_node nodes[NODES];
+    struct prcb_node nodes[RINGS_RAN_NODES];
 };
 
 struct ran {
@@ -57,7 +56,7 @@ void ran_note(struct ran *ran, const struct ring_event *event)
     struct note *note = note_of(ran, event->tid);
 
     note->tid = event->tid;
-    note->node_count = event->node_count <= NODES ? event->node_count : 0;
+    note->node_count = event->node_count <= RINGS_RAN_NODES ? event->node_count : 0;
     note->whole = event->whole;
     note->time_ns = event->time_ns + RINGS_RAN_NS;
     note->pc = event->ip;
