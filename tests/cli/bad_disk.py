@@ -75,7 +75,7 @@ class BadDisk:
         if what == 15 and self.way == "read":
             self.failed += 1
             raise OSError(errno.EIO, "")
-        if code and (what == 16 or self.way == "rofs" and what in WRITES):
+        if code and (what in (8, 16) or self.way == "rofs" and what in WRITES):
             self.left -= 1
             if self.left < 0:
                 self.failed += 1
@@ -113,6 +113,8 @@ class BadDisk:
                 mode, = struct.unpack_from("=I", body, 68)
                 self.nodes[node].mode = mode
             return struct.pack("=QII", 0, 0, 0) + self.attr(node)
+        if what == 8:
+            return self.entry(self.make(node, body[16:].split(b"\0")[0], struct.unpack_from("=I", body)[0]))
         if what == 9:
             return self.entry(self.make(node, body[8:].split(b"\0")[0], stat.S_IFDIR | 0o755))
         if what in (10, 11):
@@ -123,7 +125,7 @@ class BadDisk:
             self.nodes[to].children[names[1]] = self.nodes[node].children.pop(names[0])
             return b""
         if what in (14, 27):
-            return struct.pack("=QII", 1, 0, 0)
+            return struct.pack("=QII", 1, 2, 0)  # what the kernel has of the file it keeps: programs run from there
         if what == 35:
             flags, mode = struct.unpack_from("=II", body)
             number = self.make(node, body[16:].split(b"\0")[0], mode)

@@ -4,7 +4,10 @@
 that nothing was kept. Who writes ends with the file's name and the reason, leaves what can be read or nothing, and the
 command that is measured comes to its end. Witness: the file system, which is the test's own."""
 import os
+import re
 import shutil
+import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -12,6 +15,7 @@ import unittest
 from bad_disk import BadDisk
 
 PRCB = os.environ["PRCB"]
+PROGRAM = os.environ.get("WHY_SHARES")
 REASONS = {"eio": b"I/O error|Input/output error", "nospc": b"disk is full|No space left", "rofs": b"readonly|Read-only"}
 
 
@@ -100,6 +104,53 @@ class Failing(unittest.TestCase):
         self.assertGreater(self.disk.failed, 10)
         report = prcb("report", "-j", self.path)
         self.assertEqual((report.returncode, b'"complete":true' in report.stdout.replace(b" ", b"")), (0, True), report)
+
+    @unittest.skipUnless(PROGRAM, "this build has no program that waits")
+    def test_serve(self):
+        """The address is for a file there, or the socket is, or the programs are whose functions it names: it ends at once
+        and says why, or goes on without the names."""
+        program = self.path + "-program"
+        shutil.copy(PROGRAM, program)
+        os.chmod(program, 0o755)
+        serve = ("serve", "--tier", "perf", "-d", "0.1")
+        with subprocess.Popen([program, "60", "20"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as watched:
+            self.addCleanup(watched.kill)
+            serve += "-p", str(watched.pid)
+            for way in REASONS:
+                self.disk.fail(way)
+                self.check_failed(prcb(*serve, "--socket", self.path), way)
+                self.disk.fail("")
+                with open(self.path, "wb") as out:
+                    self.disk.fail(way)
+                    result = subprocess.run([PRCB, *serve], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
+                                            timeout=60, check=False)
+                self.assertEqual(result.returncode, 1, (way, result))
+                self.assertRegex(result.stderr, REASONS[way], way)
+                self.disk.fail("")
+                os.unlink(self.path)
+            with open(program, "rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            for name in "read", "rofs":
+                with subprocess.Popen([PRCB, *serve, "--socket", self.path], stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE) as server:
+                    self.addCleanup(server.kill)
+                    token = re.search(rb"token=\w+", server.stdout.readline() + server.stdout.readline())[0]
+                    self.disk.fail(name)
+                    with socket.socket(socket.AF_UNIX) as reader:
+                        reader.settimeout(60)
+                        reader.connect(self.path)
+                        reader.sendall(b"GET /events?" + token + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                        shown = b""
+                        while shown.count(b"data: ") < 5:
+                            part = reader.recv(65536)
+                            self.assertTrue(part, shown)
+                            shown += part
+                    self.assertIn(b"file-program", shown)
+                    server.send_signal(signal.SIGINT)  # and the socket of a disk that only reads stays
+                    self.assertEqual((server.wait(60), server.stderr.read()), (0, b""))
+                    self.disk.fail("")
+            self.assertIsNone(watched.poll())
+            watched.kill()
 
     def test_a_recording_that_cannot_be_read(self):
         self.assertEqual(self.record(self.path).returncode, 0)

@@ -17,6 +17,7 @@ import tempfile
 import time
 import unittest
 
+from bad_disk import BadDisk
 from cpu_cgroup import CpuCgroup
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -465,6 +466,52 @@ class Others(unittest.TestCase):
         self.assertLessEqual(len([name for name in os.listdir(place) if name.endswith(".db")]), 3 + took / 2)
         keeper.send_signal(signal.SIGINT)
         self.assertEqual(keeper.wait(60), 0)
+
+    def test_files_on_a_disk_that_fails(self):
+        """At the first write and later, asked for and by a signal: nothing of the file is left, each says
+        why, and what is kept is written when the disk is well again."""
+        try:
+            disk = BadDisk(self.folder)
+        except OSError as error:
+            self.skipTest(f"no mount: {error}")
+        self.addCleanup(disk.close)
+        keeper, _ = self.keep("--rest", "0.000001", "--last", "1", "--socket", self.socket)
+        save = ("flight", "save", "--socket", self.socket)
+        for way, reason in {"eio": "I/O error", "nospc": "full|No space left", "sync": "I/O error"}.items():
+            for after in 0, 10:
+                disk.fail(way, after)
+                result = prcb(*save)
+                self.assertEqual(result.returncode, 1, (way, after, result))
+                self.assertRegex(result.stderr, reason, (way, after))
+                self.assertRegex(keeper.stderr.readline(), f"not saved: .*({reason}).*the switches are kept")
+                self.assertGreater(disk.failed, 0)
+                disk.fail("")
+                self.assertEqual(os.listdir(self.folder), [], (way, after))
+            disk.fail(way)
+            keeper.send_signal(signal.SIGUSR1)
+            self.assertRegex(keeper.stderr.readline(), f"not saved: .*({reason})", way)
+        # Nothing can be removed from one that only reads: that is left for the next start.
+        disk.fail("rofs", 3)
+        result = prcb(*save)
+        self.assertEqual(result.returncode, 1, result)
+        self.assertRegex(result.stderr, "readonly|Read-only")
+        keeper.stderr.readline()
+        disk.fail("")
+        self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".db")], [])
+        self.assertNotEqual(os.listdir(self.folder), [])
+        result = prcb(*save)
+        self.assertEqual(result.returncode, 0, result)
+        report = prcb("report", result.stdout.strip())
+        self.assertEqual(report.returncode, 0, report)
+        keeper.stderr.readline()
+        disk.fail("rofs")
+        keeper.send_signal(signal.SIGINT)
+        self.assertEqual(keeper.wait(60), 0)
+        disk.fail("")
+        again, _ = self.keep("--socket", self.socket)
+        self.assertEqual([os.path.join(self.folder, name) for name in os.listdir(self.folder)], [result.stdout.strip()])
+        again.send_signal(signal.SIGINT)
+        self.assertEqual(again.wait(60), 0)
 
     def test_a_pressure_that_is_not_told(self):
         """A cgroup of root's has a pressure, and who may not ask for it is not told that there is none."""

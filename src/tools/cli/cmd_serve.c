@@ -203,8 +203,8 @@ static int measure(struct run *run)
 /* ---- a run ------------------------------------------------------------------------------------
  */
 
-/* Prints the address, and how it is reached from elsewhere. */
-static void print_address(const struct run *run, const char *token, char *ret, size_t size)
+/* Prints the address, and how it is reached from elsewhere. False: nobody can know it. */
+static bool print_address(const struct run *run, const char *token, char *ret, size_t size)
 {
     const struct passwd *user = getpwuid(geteuid());
     char host[65] = "HOST";
@@ -220,7 +220,7 @@ static void print_address(const struct run *run, const char *token, char *ret, s
                port, user ? user->pw_name : "USER", host);
     }
     printf("Whoever has the address sees what you see. Ctrl-C ends it.\n");
-    fflush(stdout);
+    return !fflush(stdout) && !ferror(stdout);
 }
 
 static int run_opened(struct run *run, int listening)
@@ -232,7 +232,8 @@ static int run_opened(struct run *run, int listening)
     close(listening);
     if (result)
         return cli_error(run->command, "%s", err.text);
-    print_address(run, token, address, sizeof(address));
+    if (!print_address(run, token, address, sizeof(address)) && !run->options->open)
+        return cli_error(run->command, "cannot write to standard output: %s", strerror(errno));
     explicit_bzero(token, sizeof(token));
     if (run->options->open && serve_open_browser(address, &run->browser_file, &err))
         cli_warn(run->command, "%s", err.text);
