@@ -12,6 +12,7 @@
 #include "array.h"
 #include "error.h"
 #include "inside.h"
+#include "memory.h"
 #include "now.h"
 
 #define MAX_CGROUPS   500
@@ -751,6 +752,8 @@ int metrics_fold_init(struct metrics *m, struct prcb_error *err)
         result = compile(&m->exclude, &m->has_exclude, m->options.exclude, err);
     if (result)
         return result;
+    if (m->options.optional & METRICS_MEMORY && !(m->memory = memory_new()))
+        return prcb_fail(err, -ENOMEM, "out of memory");
     m->keep_ns = KEEP_NS;
     m->axes[AXIS_CGROUP].most =
         m->options.max_cgroups ? (size_t)m->options.max_cgroups : MAX_CGROUPS;
@@ -776,6 +779,7 @@ void metrics_fold_deinit(struct metrics *m)
         free_blame(&m->axes[i].gone);
     }
     blame_deinit(&m->blaming);
+    memory_free(m->memory);
     if (m->has_include)
         regfree(&m->include);
     if (m->has_exclude)

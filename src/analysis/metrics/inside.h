@@ -114,6 +114,7 @@ struct metrics {
     struct prcb_processors *view;
     enum prcb_tier tier;
     struct cgroup_names *names;
+    struct memory *memory; /* of memory.h; NULL: METRICS_MEMORY is not wanted */
     regex_t include, exclude;
     bool has_include, has_exclude;
     uint64_t present; /* PRCB_HAS_ bits of all accounts so far */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What limits of memory do, as the kernel counts it by cgroup: read from the files of version 2
- * when somebody asks, for each cgroup that is shown and for those above it that have a limit, which
- * is where the kernel counts that it was met. Files of the kernel are read, which never wait.
+ * What limits of memory do, as the kernel counts it by cgroup. The files of version 2 are read when
+ * somebody first asks after a look, of each cgroup that is shown and of those above it that have a
+ * limit, which is where the kernel counts that it was met. Files of the kernel never wait.
  */
 #include "memory.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +13,7 @@
 #include "array.h"
 #include "cgroup_at.h"
 #include "inside.h"
-#include "read_file.h"
 
-#define PATH_BYTES 4096
 #define TEXT_BYTES 16384 /* memory.stat has about 1.5 KiB */
 
 /* What is read; a family has some of these rows, side by side. */
@@ -44,111 +41,162 @@ static const struct {
     [MEMORY_RECLAIMED] = {"by", 7, 2},
 };
 
-static bool read_text(const char *root, const char *path, const char *file, char *ret, size_t size)
-{
-    char name[PATH_BYTES + 512];
-    ssize_t length;
+#define ROWS (sizeof(rows) / sizeof(*rows))
 
-    if (snprintf(name, sizeof(name), "%s%s/%s", root, path, file) >= (int)sizeof(name))
-        return false;
-    length = read_start(name, ret, size - 1);
-    if (length <= 0)
-        return false;
-    ret[length] = '\0';
-    return true;
-}
+/* What was read of a cgroup. */
+struct reading {
+    char *path;
+    bool shown;   /* it has threads that are shown, or a limit */
+    uint32_t has; /* a bit a row */
+    uint64_t values[ROWS];
+};
 
-static bool has_limit(const char *root, const char *path)
-{
-    char text[64];
-
-    return read_text(root, path, "memory.max", text, sizeof(text)) && *text >= '0' && *text <= '9';
-}
-
-/* Paths of which each is met once. */
-struct paths {
+/* Of one look: each cgroup is there once, and each file is read once. */
+struct memory {
+    uint64_t look;
     const char *root;
-    char **paths;
+    struct reading *readings;
     size_t count, room;
-    struct table there; /* by hash: numbers from 1 */
+    struct table there; /* by path: numbers from 1 */
     bool failed;
 };
 
-/* Returns false if the path was there. */
-static bool add_path(struct paths *p, const char *path)
+static bool has_limit(const struct cgroup_at *at)
+{
+    char text[64];
+
+    return cgroup_at_read(at, "memory.max", text, sizeof(text)) > 0 && *text >= '0' && *text <= '9';
+}
+
+/* Returns NULL if the path was there, or there is no room for it. */
+static struct reading *add_path(struct memory *memory, const char *path)
 {
     const struct table_slot *slot = NULL;
     uint64_t key = table_hash_text(path);
-    char *copy;
+    struct reading reading = {.path = NULL};
 
-    while ((slot = table_next(&p->there, key, slot))) {
-        if (!strcmp(p->paths[slot->number - 1], path))
-            return false;
+    while ((slot = table_next(&memory->there, key, slot))) {
+        if (!strcmp(memory->readings[slot->number - 1].path, path))
+            return NULL;
     }
-    copy = strdup(path);
-    if (!copy || array_add(p->paths, p->count, p->room, copy) ||
-        table_put_number(&p->there, key, p->count)) {
-        if (!p->count || p->paths[p->count - 1] != copy)
-            free(copy);
-        p->failed = true;
+    reading.path = strdup(path);
+    if (!reading.path || array_add(memory->readings, memory->count, memory->room, reading)) {
+        free(reading.path);
+        memory->failed = true;
+        return NULL;
     }
-    return true;
+    memory->failed = table_put_number(&memory->there, key, memory->count) != 0;
+    return &memory->readings[memory->count - 1];
 }
 
 static void add_group(void *ctx, const struct group *group)
 {
-    if (*group->path == '/' && group->path[1])
-        add_path(ctx, group->path);
+    struct reading *reading =
+        *group->path == '/' && group->path[1] ? add_path(ctx, group->path) : NULL;
+
+    if (reading)
+        reading->shown = true;
 }
 
-/* Adds the cgroups above one that have a limit of their own. */
-static void add_above(struct paths *p, const char *path)
+/* Returns false if the path is too long. */
+static bool place(const struct memory *memory, const char *path, struct cgroup_at *ret)
 {
-    char above[PATH_BYTES], *slash;
+    *ret = (struct cgroup_at){.mount = memory->root};
+    return snprintf(ret->group, sizeof(ret->group), "%s", path) < (int)sizeof(ret->group);
+}
 
-    if (strlen(path) >= sizeof(above))
+/* Adds the cgroups above one, of which those are shown that have a limit of their own. */
+static void add_above(struct memory *memory, const char *path)
+{
+    struct cgroup_at at;
+
+    if (!place(memory, path, &at))
         return;
-    memcpy(above, path, strlen(path) + 1);
-    while ((slash = strrchr(above, '/')) && slash != above) {
-        *slash = '\0';
-        if (has_limit(p->root, above) && !add_path(p, above))
-            return; /* and what is above it */
+    while (cgroup_at_up(&at)) {
+        struct reading *reading = add_path(memory, at.group);
+
+        if (!reading)
+            return; /* and what is above it is there, too */
+        reading->shown = has_limit(&at);
     }
 }
 
-static void emit_path(const struct paths *p, const char *path, enum memory_family family,
-                      metrics_sample_fn *fn, void *ctx)
+static void read_files(const struct memory *memory, struct reading *ret)
 {
     char text[TEXT_BYTES];
-    size_t first = families[family].first;
-    struct metrics_sample sample = {
-        .kind = METRICS_INTEGER, .label = {"cgroup", families[family].label}, .value = {path}};
+    struct cgroup_at at;
 
-    if (!read_text(p->root, path, rows[first].file, text, sizeof(text)))
+    if (!place(memory, ret->path, &at))
         return;
-    for (size_t i = first; i < first + families[family].count; i++) {
-        sample.value[1] = rows[i].label;
-        if (cgroup_count(text, rows[i].line, &sample.number))
-            fn(ctx, &sample);
+    for (size_t i = 0; i < ROWS; i++) {
+        if ((!i || strcmp(rows[i].file, rows[i - 1].file) != 0) &&
+            cgroup_at_read(&at, rows[i].file, text, sizeof(text)) <= 0)
+            *text = '\0';
+        if (cgroup_count(text, rows[i].line, &ret->values[i]))
+            ret->has |= 1u << i;
     }
+}
+
+static void forget(struct memory *memory)
+{
+    for (size_t i = 0; i < memory->count; i++)
+        free(memory->readings[i].path);
+    free(memory->readings);
+    table_free(&memory->there);
+    *memory = (struct memory){.look = 0};
+}
+
+static void read_all(struct memory *memory, const struct metrics *m)
+{
+    size_t groups;
+
+    forget(memory);
+    memory->look = m->looks;
+    memory->root = cgroup_names_root(m->names);
+    metrics_groups(m, AXIS_CGROUP, add_group, memory);
+    groups = memory->count;
+    for (size_t i = 0; i < groups && !memory->failed; i++)
+        add_above(memory, memory->readings[i].path);
+    for (size_t i = 0; i < memory->count; i++) {
+        if (memory->readings[i].shown)
+            read_files(memory, &memory->readings[i]);
+    }
+}
+
+struct memory *memory_new(void)
+{
+    return calloc(1, sizeof(struct memory));
+}
+
+void memory_free(struct memory *memory)
+{
+    if (memory)
+        forget(memory);
+    free(memory);
 }
 
 void memory_each(const struct metrics *m, enum memory_family family, metrics_sample_fn *fn,
                  void *ctx)
 {
-    struct paths p = {.root = m->names ? cgroup_names_root(m->names) : ""};
-    size_t groups;
+    struct memory *memory = m->memory;
+    size_t first = families[family].first;
 
-    if (m->replay || !*p.root)
+    if (m->replay || !memory || !m->names || !*cgroup_names_root(m->names))
         return; /* paths of another machine, or of none */
-    metrics_groups(m, AXIS_CGROUP, add_group, &p);
-    groups = p.count;
-    for (size_t i = 0; i < groups && !p.failed; i++)
-        add_above(&p, p.paths[i]);
-    for (size_t i = 0; i < p.count; i++) {
-        emit_path(&p, p.paths[i], family, fn, ctx);
-        free(p.paths[i]);
+    if (memory->look != m->looks)
+        read_all(memory, m);
+    for (size_t i = 0; i < memory->count; i++) {
+        const struct reading *reading = &memory->readings[i];
+        struct metrics_sample sample = {.kind = METRICS_INTEGER,
+                                        .label = {"cgroup", families[family].label},
+                                        .value = {reading->path}};
+
+        for (size_t row = first; row < first + families[family].count; row++) {
+            if (!(reading->has & 1u << row))
+                continue;
+            sample.value[1] = rows[row].label;
+            sample.number = reading->values[row];
+            fn(ctx, &sample);
+        }
     }
-    free(p.paths);
-    table_free(&p.there);
 }
