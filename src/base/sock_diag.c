@@ -2,6 +2,7 @@
 #include "sock_diag.h"
 
 #include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +18,21 @@ int sock_diag_open(void)
         diag = -1;
     }
     return diag;
+}
+
+bool sock_diag_ask(int diag, uint16_t flags, const struct inet_diag_req_v2 *ask)
+{
+    struct {
+        struct nlmsghdr head;
+        struct inet_diag_req_v2 ask;
+    } request = {
+        .head = {.nlmsg_len = sizeof(request),
+                 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                 .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags)},
+        .ask = *ask,
+    };
+
+    return send(diag, &request, sizeof(request), MSG_DONTWAIT) == sizeof(request);
 }
 
 /* Attributes: length, kind, value, each at a multiple of 4. */

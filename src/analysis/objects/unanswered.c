@@ -149,25 +149,15 @@ int unanswered_parse(struct unanswered_found *found, const uint64_t *inodes, siz
 static void list(struct unanswered_found *found, const uint64_t *inodes, size_t inode_count,
                  uint8_t family)
 {
-    struct {
-        struct nlmsghdr head;
-        struct inet_diag_req_v2 ask;
-    } request = {
-        .head = {.nlmsg_len = sizeof(request),
-                 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-                 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-        .ask = {.sdiag_family = family,
-                .sdiag_protocol = IPPROTO_TCP,
-                .idiag_ext = 1 << (INET_DIAG_INFO - 1),
-                .idiag_states = 1u << ESTABLISHED | 1u << LISTEN},
-    };
+    const struct inet_diag_req_v2 request = {.sdiag_family = family,
+                                             .sdiag_protocol = IPPROTO_TCP,
+                                             .idiag_ext = 1 << (INET_DIAG_INFO - 1),
+                                             .idiag_states = 1u << ESTABLISHED | 1u << LISTEN};
     int diag = sock_diag_open();
     char *answer = malloc(ANSWER_BYTES);
     ssize_t got;
 
-    /* The kernel has written messages when it is asked for them. */
-    if (diag >= 0 && answer &&
-        send(diag, &request, sizeof(request), MSG_DONTWAIT) == sizeof(request)) {
+    if (diag >= 0 && answer && sock_diag_ask(diag, NLM_F_DUMP, &request)) {
         do
             got = recv(diag, answer, ANSWER_BYTES, MSG_DONTWAIT);
         while (got > 0 && !unanswered_parse(found, inodes, inode_count, answer, (size_t)got));

@@ -68,16 +68,9 @@ static void end_of(const union address *address, __be32 *ret_address, __be16 *re
  * (the kernel calls it root's then). */
 static bool ask(int diag, const union address *theirs, const union address *ours, uint32_t *ret)
 {
-    struct {
-        struct nlmsghdr head;
-        struct inet_diag_req_v2 ask;
-    } request = {
-        .head = {.nlmsg_len = sizeof(request),
-                 .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-                 .nlmsg_flags = NLM_F_REQUEST},
-        .ask = {.sdiag_family = (uint8_t)ours->any.sa_family, .sdiag_protocol = IPPROTO_TCP},
-    };
-    struct inet_diag_sockid *id = &request.ask.id;
+    struct inet_diag_req_v2 request = {.sdiag_family = (uint8_t)ours->any.sa_family,
+                                       .sdiag_protocol = IPPROTO_TCP};
+    struct inet_diag_sockid *id = &request.id;
     struct {
         struct nlmsghdr head;
         struct inet_diag_msg is;
@@ -90,9 +83,8 @@ static bool ask(int diag, const union address *theirs, const union address *ours
         id->idiag_if = theirs->in6.sin6_scope_id;
     end_of(theirs, id->idiag_src, &id->idiag_sport);
     end_of(ours, id->idiag_dst, &id->idiag_dport);
-    if (send(diag, &request, sizeof(request), MSG_DONTWAIT) != sizeof(request))
+    if (!sock_diag_ask(diag, 0, &request))
         return false;
-    /* It has answered when it was asked. */
     got = recv(diag, &answer, sizeof(answer), MSG_DONTWAIT);
     if (got < (ssize_t)(sizeof(answer.head) + sizeof(answer.is)) ||
         answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || !answer.is.idiag_inode ||
