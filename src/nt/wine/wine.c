@@ -12,6 +12,7 @@
 #include "error.h"
 #include "farm.h"
 #include "files.h"
+#include "program_path.h"
 #include "read_file.h"
 
 /* A name without a slash is looked for in PATH. Distributions, then WineHQ's packages, then Wines
@@ -55,17 +56,12 @@ static bool is_program(const char *path)
 
 static bool find_in_path(const char *name, char ret[PATH_MAX])
 {
-    const char *at = getenv("PATH");
+    const char *at = NULL;
+    char path[PATH_MAX];
 
-    while (at && *at) {
-        size_t length = strcspn(at, ":");
-        char path[PATH_MAX];
-        int size = snprintf(path, sizeof(path), "%.*s/%s", (int)length, at, name);
-
-        if (length && *at == '/' && size < (int)sizeof(path) && is_program(path) &&
-            realpath(path, ret))
+    while (program_next(&at, name, path)) {
+        if (*path == '/' && is_program(path) && realpath(path, ret))
             return true;
-        at += length + (at[length] == ':');
     }
     return false;
 }

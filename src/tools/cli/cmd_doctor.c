@@ -18,6 +18,7 @@
 
 #include "doctor.h"
 #include "json_doc.h"
+#include "program_path.h"
 #include "text.h"
 
 #define FIX_SIZE (PATH_MAX + 100)
@@ -83,23 +84,15 @@ static const char *tier_word(const struct outcome *outcome)
  * checkout, say. Returns false where it would start this one. */
 static bool elsewhere(char *ret, size_t size)
 {
-    const char *path = getenv("PATH");
-    char *copy = strdup(path ? path : ""), *at = copy, *folder, name[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", ret, size - 1);
+    char name[PATH_MAX];
     struct stat own, found;
-    bool other = length > 0 && !stat("/proc/self/exe", &own);
 
-    if (length > 0)
-        ret[length] = '\0';
-    while (copy && other && (folder = strsep(&at, ":"))) {
-        snprintf(name, sizeof(name), "%s/prcb", folder);
-        if (!access(name, X_OK) && !stat(name, &found)) {
-            other = found.st_ino != own.st_ino || found.st_dev != own.st_dev;
-            break;
-        }
-    }
-    free(copy);
-    return other;
+    if (length <= 0 || stat("/proc/self/exe", &own))
+        return false;
+    ret[length] = '\0';
+    return program_find("prcb", name) || stat(name, &found) || found.st_ino != own.st_ino ||
+           found.st_dev != own.st_dev;
 }
 
 /* Returns a row's advice for this program. One of a checkout looks for its library beside itself,

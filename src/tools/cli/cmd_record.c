@@ -22,6 +22,7 @@
 #include "now.h"
 #include "pid_ns.h"
 #include "procfs.h"
+#include "program_path.h"
 #include "recorder.h"
 #include "stat_options.h"
 #include "stat_wait.h"
@@ -242,41 +243,6 @@ static int before_exec(pid_t child, void *ctx, struct prcb_error *err)
     return recorder_start(run->recorder, child, err);
 }
 
-/* Returns 0 if the path is a program that may be executed. */
-static int check_program(const char *path)
-{
-    struct stat about;
-
-    if (stat(path, &about))
-        return -errno;
-    return S_ISREG(about.st_mode) && !eaccess(path, X_OK) ? 0 : -EACCES;
-}
-
-/* Looks for the command where execvp will look. An existing recording must not be replaced for a
- * command that does not exist. */
-static int check_command(const char *name)
-{
-    const char *folders = getenv("PATH"), *at = folders ? folders : "/bin:/usr/bin";
-    int result = -ENOENT;
-
-    if (strchr(name, '/'))
-        return check_program(name);
-    for (size_t length;; at += length + 1) {
-        char path[4096];
-        int found;
-
-        length = strcspn(at, ":");
-        snprintf(path, sizeof(path), "%.*s%s%s", (int)length, at, length ? "/" : "./", name);
-        found = check_program(path);
-        if (!found)
-            return 0;
-        if (found == -EACCES)
-            result = found;
-        if (!at[length])
-            return result;
-    }
-}
-
 static int start(struct run *run)
 {
     bool named = run->options.all || stat_options_have_targets(&run->targets);
@@ -449,7 +415,8 @@ static int finish(struct run *run)
 static int record(struct run *run)
 {
     struct prcb_error err;
-    int status, result = run->argv ? check_command(run->argv[0]) : 0;
+    char program[PATH_MAX];
+    int status, result = run->argv ? program_find(run->argv[0], program) : 0;
 
     if (result) {
         cli_error(run->command, "%s: %s", run->argv[0],

@@ -23,6 +23,7 @@
 #include "descendants.h"
 #include "names.h"
 #include "now.h"
+#include "program_path.h"
 #include "reach.h"
 
 #define LIBRARY    "libdebuginfod.so.1"
@@ -80,19 +81,11 @@ static void add_process(struct files *files, pid_t pid)
 
 static void add_program(struct files *files, const char *name)
 {
-    char *folders = strdup(getenv("PATH") && !strchr(name, '/') ? getenv("PATH") : ""), *rest,
-         *folder, path[4096];
+    char path[PATH_MAX];
     struct stat about;
 
-    rest = folders;
-    while (rest && (folder = strsep(&rest, ":"))) {
-        snprintf(path, sizeof(path), "%s%s%s", folder, *folder ? "/" : "", name);
-        if (!access(path, X_OK) && !stat(path, &about) && S_ISREG(about.st_mode)) {
-            add(files, path, about.st_dev, about.st_ino);
-            break;
-        }
-    }
-    free(folders);
+    if (!program_find(name, path) && !stat(path, &about))
+        add(files, path, about.st_dev, about.st_ino);
 }
 
 static void add_targets(struct files *files, const struct stat_options *targets)
