@@ -25,6 +25,20 @@ static bool has_ended(pid_t pid, pid_t tid)
     return length <= 0 || (state && (state[8] == 'Z' || state[8] == 'X'));
 }
 
+pid_t status_number(pid_t tid, const char *name)
+{
+    char path[64], text[2048], line[32];
+    const char *at;
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+    length = read_start(path, text, sizeof(text) - 1);
+    text[length > 0 ? length : 0] = '\0';
+    snprintf(line, sizeof(line), "\n%s:\t", name);
+    at = strstr(text, line);
+    return at ? (pid_t)strtol(at + strlen(line), NULL, 10) : 0;
+}
+
 pid_t living_thread(pid_t pid)
 {
     const struct dirent *entry;

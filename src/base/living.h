@@ -13,4 +13,8 @@
  * lives, if there is one. Both are names in /proc. */
 pid_t living_thread(pid_t pid);
 
+/* Reads a number of /proc/TID/status, as "Tgid" or "PPid". 0: it is 0, or there is no such thread.
+ * Unlike stat, this file never waits for a process that executes a program. */
+pid_t status_number(pid_t tid, const char *name);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "comm.h"
 #include "held_up.h"
+#include "living.h"
 #include "reach.h"
 #include "read_file.h"
 
@@ -17,24 +18,10 @@
 #define CHILDREN_BYTES 4096
 #define CHILDREN_ASKED 64 /* whether they run */
 
-/* Reads a number of /proc/TID/status; 0: there is none, or no such thread. */
-static pid_t status_number(pid_t tid, const char *line)
-{
-    char path[64], text[2048];
-    const char *at;
-    ssize_t length;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-    length = read_start(path, text, sizeof(text) - 1);
-    text[length > 0 ? length : 0] = '\0';
-    at = strstr(text, line);
-    return at ? (pid_t)strtol(at + strlen(line), NULL, 10) : 0;
-}
-
 bool holder_descends(pid_t pid, pid_t ancestor)
 {
     for (int i = 0; i < PARENTS && pid > 1; i++) {
-        pid = status_number(pid, "\nPPid:");
+        pid = status_number(pid, "PPid");
         if (pid == ancestor)
             return true;
     }
@@ -64,7 +51,7 @@ static bool has_mapped(pid_t pid, uint64_t device, uint64_t inode)
 bool holder_elsewhere(pid_t pid, pid_t own, bool shared, uint64_t device, uint64_t inode,
                       struct holder *ret)
 {
-    struct holder holder = {.pid = status_number(own, "\nTgid:"), .tid = own};
+    struct holder holder = {.pid = status_number(own, "Tgid"), .tid = own};
 
     if (holder.pid == pid)
         return false;
@@ -89,7 +76,7 @@ bool holder_elsewhere(pid_t pid, pid_t own, bool shared, uint64_t device, uint64
 
 bool holder_thread(pid_t tid, struct holder *ret)
 {
-    struct holder holder = {.pid = status_number(tid, "\nTgid:"), .tid = tid};
+    struct holder holder = {.pid = status_number(tid, "Tgid"), .tid = tid};
 
     if (holder.pid <= 0 || !comm_read(holder.pid, tid, holder.comm, sizeof(holder.comm)))
         return false;

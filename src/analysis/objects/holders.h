@@ -36,11 +36,11 @@ bool holder_thread(pid_t tid, struct holder *ret);
 /* Whether a process was made by another one, or by one that this made, and so on. */
 bool holder_descends(pid_t pid, pid_t ancestor);
 
-/* Says what a child does: "asleep in pipe_read", "running", "stopped". */
+/* Says what a child does: "it sleeps in pipe_read", "it runs", "it is stopped". "": it is gone. */
 void holder_activity(pid_t pid, char *ret, size_t size);
-/* Finds the living processes that a thread has made: one that runs, or else the first, and how
- * many.
- */
+
+/* Finds a child that a thread has made: one that runs, or else the first. *ret_count: how many it
+ * has. False: it has none. */
 bool holder_children(pid_t pid, struct holder *ret, unsigned *ret_count);
 
 #endif

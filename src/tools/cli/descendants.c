@@ -4,34 +4,17 @@
 #include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "array.h"
+#include "living.h"
 #include "number.h"
-#include "read_file.h"
 
 struct process {
     pid_t pid, parent;
     bool in; /* it is one of those that are asked about, or below one */
 };
-
-/* Returns 0 if there is no such process. Its name may have anything in it but its end. */
-static pid_t parent_of(pid_t pid)
-{
-    char path[40], text[512];
-    const char *at;
-    ssize_t length;
-    int parent = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    length = read_start(path, text, sizeof(text) - 1);
-    text[length > 0 ? length : 0] = '\0';
-    at = strrchr(text, ')');
-    return at && sscanf(at, ") %*c %d", &parent) == 1 ? parent : 0;
-}
 
 static int by_pid(const void *left, const void *right)
 {
@@ -51,8 +34,9 @@ static size_t list(struct process **ret)
     while (folder && (entry = readdir(folder))) {
         if (number_parse(entry->d_name, 1, INT_MAX, &id) || (pid_t)id == getpid())
             continue;
-        if (array_append(*ret, count,
-                         (struct process){.pid = (pid_t)id, .parent = parent_of((pid_t)id)}))
+        if (array_append(
+                *ret, count,
+                (struct process){.pid = (pid_t)id, .parent = status_number((pid_t)id, "PPid")}))
             break;
     }
     if (folder)

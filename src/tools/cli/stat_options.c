@@ -99,16 +99,9 @@ bool stat_options_have_targets(const struct stat_options *options)
  * known. */
 static pid_t process_of(pid_t id)
 {
-    char path[64], text[1024];
-    const char *line;
-    ssize_t length;
-    int pid = 0;
+    pid_t pid = status_number(id, "Tgid");
 
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
-    length = read_start(path, text, sizeof(text) - 1);
-    text[length > 0 ? length : 0] = '\0';
-    line = strstr(text, "\nTgid:");
-    return line && sscanf(line, "\nTgid: %d", &pid) == 1 && pid > 0 ? pid : id;
+    return pid > 0 ? pid : id;
 }
 
 static bool is_zombie(pid_t pid)
