@@ -288,7 +288,8 @@ static __noinline int end_chosen(struct tag *tag, struct prcb_account_block *acc
     return 0;
 }
 
-/* Runs as an event of perf's interrupts the current thread: it is not in another's middle here. */
+/* Copies the list of the thread that a clock's event interrupts. That is no NMI, and switches have
+ * interrupts off: it never runs in the middle of a switch's programs. */
 SEC("perf_event")
 int prcb_ran(struct sample_context *ctx)
 {

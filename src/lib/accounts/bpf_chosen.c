@@ -12,6 +12,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+/* What the rings hold, in messages. */
+static const char chosen_waits[] = "chosen waits", ran_lists[] = "running threads' lists";
+
 struct chosen_reading {
     prcb_chosen_fn fn;
     prcb_ran_fn ran_fn; /* or this */
@@ -101,22 +104,22 @@ static int take_ran(void *ctx, void *data, size_t size)
     return 0;
 }
 
-static int open_ring(struct prcb *p, const struct bpf_map *map, ring_buffer_sample_fn fn,
-                     struct ring_buffer **ret, struct prcb_error *err)
+static int open_ring(struct prcb *p, const struct bpf_map *map, const char *of,
+                     ring_buffer_sample_fn fn, struct ring_buffer **ret, struct prcb_error *err)
 {
     *ret = ring_buffer__new(bpf_map__fd(map), fn, p, NULL);
-    return *ret ? 0
-                : prcb_fail(err, -errno, "the ring of chosen waits cannot be mapped: %s",
-                            strerror(errno));
+    return *ret
+               ? 0
+               : prcb_fail(err, -errno, "the ring of %s cannot be mapped: %s", of, strerror(errno));
 }
 
 int bpf_open_chosen(struct prcb *p, struct prcb_error *err)
 {
     struct accounts_bpf *skeleton = p->bpf->skeleton;
-    int result = open_ring(p, skeleton->maps.chosen_ring, take, &p->bpf->chosen, err);
+    int result = open_ring(p, skeleton->maps.chosen_ring, chosen_waits, take, &p->bpf->chosen, err);
 
     if (!result && p->flags & PRCB_OPEN_RAN)
-        result = open_ring(p, skeleton->maps.ran_ring, take_ran, &p->bpf->ran, err);
+        result = open_ring(p, skeleton->maps.ran_ring, ran_lists, take_ran, &p->bpf->ran, err);
     return result;
 }
 
@@ -131,7 +134,7 @@ static int read_ring(struct prcb *p, struct ring_buffer *ring, struct chosen_rea
     p->bpf->reading = NULL;
     if (result < 0)
         return prcb_fail(err, result, "the ring of %s cannot be read: %s",
-                         reading->fn ? "chosen waits" : "lists", strerror(-result));
+                         reading->fn ? chosen_waits : ran_lists, strerror(-result));
     return reading->result;
 }
 

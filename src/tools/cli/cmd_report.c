@@ -214,6 +214,11 @@ static int check_sides(const struct run *run)
 }
 
 /* Traces of several recordings are an archive. */
+static bool is_archive(const struct run *run)
+{
+    return run->form.number == FORMAT_PERFETTO && run->word_counts[0] > 1 && !run->diff;
+}
+
 static int check_archive(const struct run *run)
 {
     if (run->tables || run->ds_path || run->top != TOP_NONE || run->condition_count)
@@ -227,7 +232,7 @@ static int check_diff(struct run *run)
 {
     if (run->vs)
         return check_sides(run);
-    if (run->form.number == FORMAT_PERFETTO && run->word_counts[0] > 1 && !run->diff)
+    if (is_archive(run))
         return check_archive(run);
     if (run->word_counts[0] > 2)
         return cli_usage_error(run->command,
@@ -753,7 +758,7 @@ static int run_report(const struct cli_command *self, int argc, char **argv)
         return status;
     if (run.vs)
         return compare_sides(&run);
-    if (run.form.number == FORMAT_PERFETTO && run.word_counts[0] > 1 && !run.diff)
+    if (is_archive(&run))
         return report_archive(&run);
     return run.ds_path ? report_buffer(&run) : run.diff ? report_diff(&run) : report(&run);
 }

@@ -589,17 +589,17 @@ static int write_output(struct run *run, const struct why_output *output)
     }
 }
 
-static int report(struct run *run)
+/* Writes the report with its verdicts and spans. */
+static int report_all(struct run *run, struct why_report *report)
 {
     struct prcb_stacks_status stacks = {.size = sizeof(stacks)};
     struct prcb_status status = {.size = sizeof(status)};
-    struct why_report report;
     struct verdicts verdicts;
     struct why_spans spans = {0};
     uint64_t accounts;
     bool text = run->options->targets.form.number == WHY_TEXT;
     struct why_output output = {
-        .report = &report,
+        .report = report,
         .session = run->session,
         .status = &status,
         .stacks = &stacks,
@@ -615,20 +615,8 @@ static int report(struct run *run)
         .idle = run->options->idle,
         .columns = format_columns(run->output.stream),
     };
-    int result = fold_ended(run);
+    int result;
 
-    if (!result)
-        result = why_report_make(run->why, &report);
-    if (result)
-        return result;
-    if (run->options->targets.form.number != WHY_FOLDED)
-        find_lines(run, &report);
-    if (run->options->targets.form.number == WHY_PPROF) {
-        result = write_pprof(run, &report);
-        why_report_deinit(&report);
-        return result;
-    }
-    read_tasks(run, &report);
     output.accounts = accounts;
     output.cost_ns = looks_cost(run->looks);
     prcb_session_status(run->session, &status);
@@ -637,11 +625,9 @@ static int report(struct run *run)
         objects_find_ends(run->objects);
         why_find_symbols(run->objects, run->options->debuginfod);
     }
-    result = verdicts_make(run, &report, &verdicts);
-    if (result) {
-        why_report_deinit(&report);
+    result = verdicts_make(run, report, &verdicts);
+    if (result)
         return result;
-    }
     output.verdict = &verdicts.all;
     output.verdicts = verdicts.each;
     if (run->options->spans)
@@ -653,6 +639,26 @@ static int report(struct run *run)
                  run->session, "wakers, or what waits were for, may be missing");
     why_spans_deinit(&spans);
     verdicts_free(&verdicts);
+    return result;
+}
+
+static int report(struct run *run)
+{
+    struct why_report report;
+    int result = fold_ended(run);
+
+    if (!result)
+        result = why_report_make(run->why, &report);
+    if (result)
+        return result;
+    if (run->options->targets.form.number != WHY_FOLDED)
+        find_lines(run, &report);
+    if (run->options->targets.form.number == WHY_PPROF) {
+        result = write_pprof(run, &report);
+    } else {
+        read_tasks(run, &report);
+        result = report_all(run, &report);
+    }
     why_report_deinit(&report);
     return result;
 }
