@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The tests that ./dev check runs in a guest: builds them for it, boots it, runs
-# laws, causes, quotas, 32-bit tasks, edges, storms, hotplug and, on arm64, the sequence count. Results: see guest.sh, in
+# laws, causes, quotas, 32-bit tasks, edges, storms, hotplug and, on arm64, the sequence count and spans. Results: see guest.sh, in
 # build-guest/ARCH or, with a kernel that is named, build-guest/ARCH-KERNEL.
 # Exit status 77, with the reason as last line: what the guest is made of cannot be had.
 #
@@ -56,6 +56,20 @@ if [[ $arch == x86_64 ]]; then
 else # slower: births and ends, where the order of memory accesses counts
     add "$tests/tsan/test_seqcount" # asks nothing of the kernel: on x86-64 this machine's own run says it
     add "$tests/bpf/test_bpf_lifecycle" '*meanwhile' '*registered*' 'test_end*' '*total' '*living'
+    # Spans of traces in other programs, by each way in which their code gets to the variable.
+    linkages=()
+    for name in exported hidden fixed static static-pie linked-{gnu,desc,initial}; do
+        options+=(-f "$tests/spans/publisher-$name")
+        targets+=("tests/spans/publisher-$name")
+        linkages+=("/t/publisher-$name")
+    done
+    options+=(-f "$tests/spans/publisher-loads")
+    targets+=(tests/spans/publisher-loads)
+    for name in gnu desc initial; do
+        options+=(-f "$tests/spans/libpublisher_$name.so")
+        linkages+=(/t/publisher-loads "/t/libpublisher_$name.so")
+    done
+    add "$tests/spans/test_linkages" "${linkages[@]}"
 fi
 if [[ -n ${GUEST_CLANG:-} ]]; then # each object: accounts, clients, processors, samples
     commands=()

@@ -12,7 +12,9 @@
  *
  * The trace of n is sixteen bytes n, its span eight.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
