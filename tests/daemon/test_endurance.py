@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -381,6 +382,41 @@ class Starts(CutShort):
         daemon.process.wait(30)
         daemon.start()
         as_user(0, lambda: Client(daemon.socket).open(4).accounts)
+
+    def test_with_the_rights_of_its_unit(self):
+        """It starts, is killed, takes over and ends with the capabilities that its service has, after the unit's own
+        steps; without these another user's pins are not reached."""
+        unit = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../packaging/prcbd.service.in")
+        with open(unit, encoding="utf-8") as file:
+            lines = [line.strip().partition("=")[::2] for line in file if "=" in line and line[0] != "#"]
+        rights = "".join(",+" + name[4:].lower() for key, names in lines if key == "CapabilityBoundingSet" for name in names.split())
+        prefix = ["setpriv", "--no-new-privs", "--bounding-set=-all" + rights]
+        if not shutil.which("setpriv") or subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("needs a setpriv that knows these capabilities")
+        daemon = Daemon(PRCBD)
+        self.addCleanup(daemon.stop)
+
+        def steps():
+            for key, command in lines:
+                if key == "ExecStartPre":
+                    self.assertIn("/sys/fs/bpf/prcbd", command)
+                    subprocess.run(command.lstrip("+").replace("/sys/fs/bpf/prcbd", daemon.pins).split(), check=True, timeout=30)
+        daemon.prefix = prefix
+        for end in signal.SIGKILL, signal.SIGTERM:
+            client = Client(daemon.socket).open(4)
+            client.profile(PROCESS, os.getpid())
+            daemon.process.send_signal(end)
+            daemon.process.wait(30)
+            self.assertNotEqual(os.stat(daemon.pins).st_uid, 0)
+            with self.assertRaisesRegex(RuntimeError, "Permission denied"):
+                daemon.start()
+            steps()
+            daemon.start()
+            again = Client(daemon.socket).open(4, client.token)
+            self.assertEqual((again.resumed, again.profile(PROCESS, os.getpid())), (1, (1, 0, 0, 0, 0)))
+            again.close()
+        daemon.process.terminate()
+        self.assertEqual(daemon.process.wait(30), 0, daemon.said())
 
     def test_two_on_the_same_pins(self):
         daemon = Daemon(PRCBD)

@@ -65,7 +65,7 @@ class Units(unittest.TestCase):
                 continue
             # prcbd loads eBPF programs as root, before it becomes another user. prcb push reads other users' stacks
             # and sends over the network, and has no filter of system calls for its libraries' sake.
-            most = {"prcbd.service": 21, "prcb-exporter.service": 15, "prcb-push.service": 35}.get(unit, 30)
+            most = {"prcbd.service": 20, "prcb-exporter.service": 15, "prcb-push.service": 35}.get(unit, 30)
             result = self.analyze("security", "--offline=true", f"--threshold={most}",
                                   str(self.folder / unit))
             if "unrecognized option" in result.stderr:
