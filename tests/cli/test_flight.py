@@ -644,10 +644,17 @@ class Prcbds(unittest.TestCase):
         self.daemon.kill()
         between = self.sleeper()
         self.daemon.start()
+        restarted = self.sleeper()
+        # So has one of another build, whose programs take the place of those that go on meanwhile.
+        self.daemon.kill()
+        self.daemon.pretend_another_build()
+        updating = self.sleeper()
+        self.daemon.start()
+        self.assertRegex(self.daemon.said(), "another build.*; sessions continue")
         last = self.sleeper()
-        result, path = self.save("survived")
+        result, path = self.save("updated")
         self.assertEqual(result.returncode, 0, result.stderr)
-        for of in (first, between, last):
+        for of in (first, between, restarted, updating, last):
             self.check(path, *of)
         facts = dict(sqlite3.connect(path).execute("SELECT * FROM facts"))
         self.assertEqual((facts["scope"], facts["complete"], facts["saved_by"]), ("system", "1", "prcb flight save"))
@@ -657,7 +664,8 @@ class Prcbds(unittest.TestCase):
         report = prcb("report", path)
         self.assertEqual(report.returncode, 0, report.stderr)
         self.top_goes_back(last)
-        self.rules_on_what_prcbd_keeps()
+        keeper = self.rules_on_what_prcbd_keeps()
+        self.blocks_of_another_version(last, keeper)
 
     def test_rotation_loses_nobody(self):
         """Who slept all the time, and who came and went, is known when the memory was gone round many times."""
@@ -713,20 +721,50 @@ class Prcbds(unittest.TestCase):
             self.assertTrue(parts == wall > 0 and run <= wall, before + both)
 
     def rules_on_what_prcbd_keeps(self):
-        keep = os.path.join(self.folder, "keep")
-        os.mkdir(keep)
+        self.kept = os.path.join(self.folder, "keep")
+        os.mkdir(self.kept)
         # pylint: disable-next=consider-using-with
-        keeper = subprocess.Popen([PRCB, "flight", "-o", keep, "--socket", keep + "/socket", "--on", "sleep>150ms,comm=slow"],
-                                  stderr=subprocess.PIPE, text=True, **self.env)
+        keeper = subprocess.Popen([PRCB, "flight", "-o", self.kept, "--socket", self.kept + "/socket", "--rest", "0.000001",
+                                   "--on", "sleep>150ms,comm=slow"], stderr=subprocess.PIPE, text=True, **self.env)
         self.addCleanup(keeper.stderr.close)
         self.addCleanup(keeper.wait)
         self.addCleanup(keeper.kill)
         self.assertIn("as prcbd does", keeper.stderr.readline())
+        self.slow()
+        keeper.stderr.readline() # its name
+        return keeper
+
+    def slow(self):
+        """What a rule is for: there is a file of it."""
+        before = os.listdir(self.kept)
         subprocess.run([sys.executable, "-c", "import ctypes, time\nctypes.CDLL(None).prctl(15, b'slow', 0, 0, 0)\n"
                         "time.sleep(0.2)"], check=True)
-        until(lambda: any(name.endswith(".db") for name in os.listdir(keep)))
-        path, = (os.path.join(keep, name) for name in os.listdir(keep) if name.endswith(".db"))
+        until(lambda: any(name.endswith(".db") and name not in before for name in os.listdir(self.kept)))
+        path, = (os.path.join(self.kept, name) for name in os.listdir(self.kept)
+                 if name.endswith(".db") and name not in before)
         self.assertRegex(prcb("report", path).stdout, r"^slow \(\d+\) waited for sleep|^slow \(\d+\) slept")
+
+    def blocks_of_another_version(self, before, keeper):
+        """An update that cannot use the memory says so, and begins anew."""
+        self.daemon.kill()
+        self.daemon.pretend_other_blocks()
+        updated = time.monotonic_ns()
+        self.daemon.start()
+        self.assertIn("another block version left sessions: they end", self.daemon.said())
+        until(lambda: self.save("anew")[0].returncode == 0)
+        after = self.sleeper()
+        result, path = self.save("anew")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.check(path, *after)
+        with sqlite3.connect(path) as db:
+            start, = db.execute("SELECT value FROM facts WHERE name = 'start_ns'").fetchone()
+            old, = db.execute("SELECT count(*) FROM threads WHERE tid = ?", (before[0],)).fetchone()
+        self.assertGreater(int(start), updated)
+        self.assertEqual(old, 0)
+        # A recorder with rules that runs meanwhile goes on with the new memory.
+        self.assertIn("what was kept is gone", keeper.stderr.readline())
+        self.assertIn("keeping the last switches, as prcbd does", keeper.stderr.readline())
+        self.slow()
 
 
 if __name__ == "__main__":

@@ -431,25 +431,13 @@ class Starts(CutShort):
 class Upgrades(CutShort):
     """Pins of another build, and of another version of the blocks."""
 
-    def change(self, daemon, offset, form, value):
-        """A word of the first record, where prcbd keeps what its pins are of."""
-        path = f"{daemon.pins}/live/map_records"
-        listed = subprocess.run(["bpftool", "-j", "map", "lookup", "pinned", path, "key", "0", "0",
-                                 "0", "0"], capture_output=True, check=True)
-        old = [int(byte, 16) for byte in re.findall(rb'"(0x[0-9a-f]{2})"',
-                                                    listed.stdout.split(b'"value"')[1])]
-        new = bytearray(old)
-        struct.pack_into(form, new, offset, value)
-        subprocess.run(["bpftool", "map", "update", "pinned", path, "key", "0", "0", "0", "0",
-                        "value"] + [str(byte) for byte in new], check=True)
-
     def processors_ended(self):
         """The mark in the head of the processors' blocks (src/kernel/abi/processor_abi.h)."""
         magic, major, _ = struct.unpack_from("=IHH", self.processors, 0)
         self.assertEqual((magic, major), (0x50435250, 2))
         return struct.unpack_from("=Q", self.processors, 48)[0]
 
-    def restart_changed(self, offset, form, value):
+    def restart_changed(self, pretend):
         daemon = Daemon(PRCBD)
         self.addCleanup(daemon.stop)
         client = Client(daemon.socket).open(4)
@@ -461,12 +449,12 @@ class Upgrades(CutShort):
         self.programs = client.programs()
         time.sleep(0.01)
         daemon.kill()
-        self.change(daemon, offset, form, value)
+        pretend(daemon)
         daemon.start()
         return daemon, client, memory
 
     def test_programs_of_another_build_are_replaced(self):
-        daemon, client, memory = self.restart_changed(8, "=Q", 12345)
+        daemon, client, memory = self.restart_changed(Daemon.pretend_another_build)
         programs = Client(daemon.socket).programs()
         self.assertEqual(set(programs), set(self.programs))
         for name, (number, _) in programs.items():
@@ -494,7 +482,7 @@ class Upgrades(CutShort):
         step, status = 6, 0  # nothing that stands is touched before
         while status is not None:
             # It may have come to the end of what there was to replace.
-            self.change(daemon, 8, "=Q", 12345)
+            daemon.pretend_another_build()
             status = self.start_until(daemon, step)
             if status is not None:
                 self.assertEqual(status, -signal.SIGKILL, daemon.said())
@@ -530,7 +518,7 @@ class Upgrades(CutShort):
         self.assertEqual(again.resumed, 0)
 
     def test_another_block_version_ends_sessions(self):
-        daemon, client, memory = self.restart_changed(4, "=H", 7)
+        daemon, client, memory = self.restart_changed(Daemon.pretend_other_blocks)
         self.assertIn("another block version", daemon.said())
         self.assertNotEqual(struct.unpack_from("=Q", memory, 72)[0], 0)  # the head's mark
         self.assertLess(0, self.processors_ended())

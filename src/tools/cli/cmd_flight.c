@@ -75,6 +75,7 @@ struct flight {
     bool prcbds;               /* the session is that which prcbd has of all threads */
     uint64_t began;            /* before that nothing was kept; 0: that is not known */
     uint64_t last_released;
+    bool lost; /* there is no session, which was said */
     /* The last file that a rule, a signal, this user or root asked for, and [1] the last that
      * another user did: strangers do not take the time between files from the others. */
     uint64_t last_saved[2];
@@ -235,6 +236,8 @@ static int save(struct flight *f, const struct moment_reason *reason, bool asked
     char shown[256];
     int result;
 
+    if (!f->session)
+        return prcb_fail(err, -ESTALE, "no switches are kept at present");
     if (!*path)
         flight_file_name(f->folder, asked, f->last_path, sizeof(f->last_path));
     else
@@ -504,6 +507,7 @@ static int open_session(struct flight *f, struct prcb_error *err)
     bool own = false;
     int result = 0;
 
+    f->began = 0;
     if (may_be_prcbds(f) && !open_prcbds(f, err))
         return 0;
     if (how.tier != PRCB_TIER_DAEMON)
@@ -528,12 +532,57 @@ static int open_session(struct flight *f, struct prcb_error *err)
     return result;
 }
 
+static void close_session(struct flight *f)
+{
+    close_stacks(f);
+    prcb_close(f->session);
+    f->session = NULL;
+    stat_wait_forget_targets(&f->wait);
+}
+
+static void say_what_is_kept(const struct flight *f)
+{
+    cli_warn(f->command, "keeping the last switches%s; `prcb flight save` writes them to %s",
+             f->prcbds                                          ? ", as prcbd does"
+             : f->all || stat_options_have_targets(&f->targets) ? ""
+                                                                : " of your own processes",
+             f->folder);
+}
+
+static int tell_orphan(const struct prcb_account *a, void *ctx)
+{
+    return a->flags & PRCB_ACCOUNT_ORPHAN ? -ESTALE : 1;
+}
+
+/* prcbd may have given the session up: another one that cannot go on with it took its place, or it
+ * was cleaned away. Then there is another, now or later. */
+static void look_after_session(struct flight *f)
+{
+    struct prcb_error err;
+
+    if (f->session && prcb_walk(f->session, tell_orphan, NULL, &err) == -ESTALE) {
+        cli_warn(f->command, "prcbd gave up the memory for switches: what was kept is gone");
+        close_session(f);
+    }
+    if (f->session)
+        return;
+    if (!open_session(f, &err)) {
+        f->lost = false;
+        say_what_is_kept(f);
+        return;
+    }
+    close_session(f);
+    if (!f->lost)
+        cli_warn(f->command, "no switches are kept: %s; it is tried again each second", err.text);
+    f->lost = true;
+}
+
 static void work(struct flight *f)
 {
     struct prcb_error err;
     uint64_t now = now_ns();
 
-    if (f->judges && prcb_session_switches(f->session, judge, f, NULL, &err))
+    if (f->judges && f->session && prcb_session_switches(f->session, judge, f, NULL, &err))
         cli_warn(f->command, "the switches cannot be read: %s", err.text);
     look(f);
     if (f->due_ns && now >= f->due_ns) {
@@ -543,8 +592,9 @@ static void work(struct flight *f)
     }
     if (now >= f->last_released + RELEASE_NS) {
         f->last_released = now;
-        prcb_release_exited(f->session, NULL);
-        prcb_refresh(f->session, NULL);
+        look_after_session(f);
+        if (f->session)
+            prcb_release_exited(f->session, NULL);
     }
 }
 
@@ -644,17 +694,12 @@ static int run_keeper(struct flight *f)
     if (open_session(f, &err)) {
         status = cli_error(f->command, "%s", err.text);
     } else {
-        cli_warn(f->command, "keeping the last switches%s; `prcb flight save` writes them to %s",
-                 f->prcbds                                          ? ", as prcbd does"
-                 : f->all || stat_options_have_targets(&f->targets) ? ""
-                                                                    : " of your own processes",
-                 f->folder);
+        say_what_is_kept(f);
         keep(f);
     }
     if (f->targets.verbose)
         cli_write_load_log(prcb_load_log());
-    close_stacks(f);
-    prcb_close(f->session);
+    close_session(f);
     if (addresses_of(f, address))
         socket_place_leave(address[0].sun_path, &f->place);
     return status;
