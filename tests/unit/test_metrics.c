@@ -713,6 +713,45 @@ static void locks_are_divided_by_who_held_them(void **state)
     remove_cgroup("/b");
 }
 
+/* A wait that was going on at the first look counts from there on. A part of it may turn out to
+ * have been ready by then: its group's sum has less than another's wait, which alone is divided. */
+static void waits_before_the_first_look_are_nobodys(void **state)
+{
+    for (int known = 0; known < 2; known++) {
+        struct metrics *m = fed((struct metrics_options){.optional = METRICS_BY_WHOM});
+        uint64_t a = make_cgroup("/a"), b = make_cgroup("/b");
+        struct prcb_account accounts[] = {account(1, a, 0), account(2, b, 0), account(3, a, 0)};
+        struct prcb_edge edge = {.kind = PRCB_EDGE_HELD_BY,
+                                 .cause = PRCB_CAUSE_RWSEM,
+                                 .by = PRCB_BY_THREAD,
+                                 .tid = 102,
+                                 .ns = 12 * SECOND};
+
+        m->baseline = true;
+        for (int i = 0; i < 3; i++) {
+            accounts[i].tid = (pid_t)(101 + i);
+            accounts[i].flags = 0;
+        }
+        accounts[0].open = (struct prcb_open){.cause = PRCB_CAUSE_RWSEM, .ns = 5 * SECOND};
+        accounts[2].open = (struct prcb_open){.cause = PRCB_CAUSE_RWSEM, .ns = 10 * SECOND};
+        if (known)
+            look_at_locks(m, accounts, 3, NULL, 0);
+        else
+            look(m, accounts, 3);
+        accounts[0].open = accounts[2].open = (struct prcb_open){0};
+        accounts[0].waits[PRCB_CAUSE_RWSEM].ns = 12 * SECOND;
+        accounts[2].waits[PRCB_CAUSE_RWSEM].ns = 8 * SECOND;
+        accounts[2].ready_ns = 2 * SECOND;
+        look_at_locks(m, accounts, 3, &edge, 1);
+        assert_true(BLOCKED("(other)") == (known ? 0 : 5));
+        assert_true(sum_of(m, "prcb_cgroup_blocked_by_seconds", "/a") == 5 * SECOND);
+        assert_true(value(m, "prcb_cgroup_blocked_open_seconds{cgroup=\"/a\"}") == 0);
+        metrics_close(m);
+        remove_cgroup("/a");
+        remove_cgroup("/b");
+    }
+}
+
 /* Whatever moves, begins and ends: in each cgroup the parts are its ready time to the nanosecond,
  * and no part falls. */
 static void parts_add_up_while_threads_move(void **state)
@@ -1060,6 +1099,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(limits_of_memory_are_told),
         cmocka_unit_test(many_neighbours_stay_bounded),
         cmocka_unit_test(locks_are_divided_by_who_held_them),
+        cmocka_unit_test(waits_before_the_first_look_are_nobodys),
         cmocka_unit_test(parts_add_up_while_threads_move),
         cmocka_unit_test(culprits_have_a_limit),
         cmocka_unit_test(every_wait_has_a_class),

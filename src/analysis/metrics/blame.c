@@ -92,7 +92,8 @@ static uint64_t give(struct blaming *b, struct blame_share share, uint64_t ns, u
     return left - share.cell.ns;
 }
 
-/* of: the account's edges; NULL: none of this moment are known. */
+/* of: the account's edges; NULL: none of this moment are known, so that nobody can be named for
+ * what they grow by until the next look. */
 static int divide(struct metrics *m, struct blamed *blamed, struct blame_share share,
                   const struct blame_cells *of, const struct blame_time *time, bool left)
 {
@@ -102,7 +103,7 @@ static int divide(struct metrics *m, struct blamed *blamed, struct blame_share s
 
     if (array_reserve(b->shares, b->share_count, b->share_room, (of ? of->count : 0) + 1))
         return -ENOMEM;
-    for (size_t i = 0; of && more && i < of->count; i++) {
+    for (size_t i = 0; of && !blamed->unknown && more && i < of->count; i++) {
         share.cell = of->cells[i];
         more = give(b, share, growth(blamed, &of->cells[i]), more);
     }
@@ -110,6 +111,7 @@ static int divide(struct metrics *m, struct blamed *blamed, struct blame_share s
     give(b, share, more, more);
     if (until > blamed->given_ns)
         blamed->given_ns = until;
+    blamed->unknown = !of;
     return of ? keep_cells(of, blamed) : 0;
 }
 
@@ -128,7 +130,7 @@ static void times_of(const struct prcb_account *a, struct blame_time ret[BLAMES]
         ret[BLAME_LOCKS].open_ns = a->open.ns;
 }
 
-int blame_account(struct metrics *m, struct blamed *blamed, struct blame **victim, bool left,
+int blame_account(struct metrics *m, struct blamed *blamed, struct group *victim, bool left,
                   const struct prcb_account *account, uint64_t cgroup)
 {
     struct blaming *b = &m->blaming;
@@ -137,13 +139,16 @@ int blame_account(struct metrics *m, struct blamed *blamed, struct blame **victi
     int result = 0;
 
     b->key = 0;
-    /* Without edges of this moment the time waits for those of the next look. */
-    if (!told && !left && !(account->flags & PRCB_ACCOUNT_EXITED))
+    /* Without edges of this moment the time waits for those of the next look. What there was
+     * before the first look is nobody's. */
+    if (!told && !left && !m->baseline && !(account->flags & PRCB_ACCOUNT_EXITED))
         return 0;
     times_of(account, times);
     for (size_t i = 0; i < BLAMES && !result; i++)
-        result = divide(m, &blamed[i], (struct blame_share){.victim = &victim[i], .cgroup = cgroup},
-                        told ? &b->of[i] : NULL, &times[i], left);
+        result =
+            divide(m, &blamed[i],
+                   (struct blame_share){.victim = victim, .of = (enum blame_of)i, .cgroup = cgroup},
+                   told ? &b->of[i] : NULL, &times[i], left);
     return result;
 }
 
@@ -241,18 +246,30 @@ static uint64_t *ns_of(struct metrics *m, struct blame *blame, const struct blam
     }
 }
 
+uint64_t blame_left(const struct group *victim, enum blame_of of)
+{
+    uint64_t ns = of == BLAME_READY ? victim->shown.v[ACCOUNT_ready_ns] : 0;
+
+    for (uint32_t cause = 1; of == BLAME_LOCKS && cause < PRCB_CAUSE_MAX; cause++)
+        ns += cause_has(cause, CAUSE_IS_KERNEL_LOCK) ? victim->shown.v[VALUE_CAUSE_NS + cause] : 0;
+    return ns - blame_sum(victim->blame[of]);
+}
+
+/* A wait of which a part turns out to have been before the first look takes that from the time of
+ * the group's others, which then is nobody's. */
 void blame_settle(struct metrics *m)
 {
     struct blaming *b = &m->blaming;
 
     for (size_t i = 0; i < b->share_count; i++) {
         const struct blame_share *share = &b->shares[i];
-        struct blame **victim = share->victim;
+        struct blame **blame = &share->victim->blame[share->of];
+        uint64_t left = blame_left(share->victim, share->of);
 
-        if (!*victim)
-            *victim = calloc(1, sizeof(**victim));
-        if (*victim) /* else it stays time that nobody has been found for */
-            *ns_of(m, *victim, share) += share->cell.ns;
+        if (!*blame)
+            *blame = calloc(1, sizeof(**blame));
+        if (*blame) /* else it stays time that nobody has been found for */
+            *ns_of(m, *blame, share) += share->cell.ns < left ? share->cell.ns : left;
     }
     b->share_count = 0;
 }

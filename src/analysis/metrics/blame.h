@@ -63,6 +63,7 @@ struct blamed {
     size_t count, room;
     uint64_t given_ns; /* time that somebody has been given; what there was before the account came
                           into its group is nobody's there */
+    bool unknown;      /* there were no edges at the last look */
 };
 
 /* Time of an account that is divided. */
@@ -72,7 +73,8 @@ struct blame_time {
 
 /* Time that was met in this look: whose, and by whom. */
 struct blame_share {
-    struct blame **victim;
+    struct group *victim;
+    enum blame_of of;
     uint64_t cgroup; /* the victim's */
     struct blame_cell cell;
 };
@@ -94,13 +96,17 @@ struct blaming {
 };
 
 struct metrics;
+struct group;
 
-/* Divides what an account has more than at the last look. blamed, victim: for each of enum
- * blame_of; victim: of the group in which this time counts; left: it leaves that group now.
- * -ENOMEM: not all was divided. */
-int blame_account(struct metrics *m, struct blamed *blamed, struct blame **victim, bool left,
+/* Divides what an account has more than at the last look. blamed: for each of enum blame_of;
+ * victim: the group in which this time counts; left: it leaves that group now. -ENOMEM: not all
+ * was divided. */
+int blame_account(struct metrics *m, struct blamed *blamed, struct group *victim, bool left,
                   const struct prcb_account *account, uint64_t cgroup);
-/* Gives the shares of a look to the cgroups, when all threads have been met. */
+/* What a group shows and nobody has been given: of stretches that are not over. */
+uint64_t blame_left(const struct group *victim, enum blame_of of);
+/* Gives the shares of a look to the cgroups, when all threads have been met, and all groups show
+ * what their threads did. */
 void blame_settle(struct metrics *m);
 void blame_deinit(struct blaming *blaming);
 

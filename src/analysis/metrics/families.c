@@ -536,12 +536,10 @@ static void one_open(const struct each_group *each, const struct group *group,
 {
     enum blame_of of = (enum blame_of)(each->family->what & WHAT_MASK);
     struct metrics_sample sample = *labels;
-    uint64_t ns = of == BLAME_READY ? group->shown.v[ACCOUNT_ready_ns] : 0;
+    uint64_t left = blame_left(group, of);
 
-    for (uint32_t cause = 1; of == BLAME_LOCKS && cause < PRCB_CAUSE_MAX; cause++)
-        ns += cause_has(cause, CAUSE_IS_KERNEL_LOCK) ? group->shown.v[VALUE_CAUSE_NS + cause] : 0;
-    if (ns || of == BLAME_READY)
-        emit_ns(each->fn, each->ctx, &sample, ns - blame_sum(group->blame[of]));
+    if (left || group->blame[of] || of == BLAME_READY)
+        emit_ns(each->fn, each->ctx, &sample, left);
 }
 
 EMIT(emit_open)

@@ -490,7 +490,7 @@ static int add_blame(struct metrics *m, struct seen *seen, struct group *before,
     if (!seen->blamed)
         return -ENOMEM;
     if (victim)
-        result = blame_account(m, seen->blamed, victim->blame, victim != now, a,
+        result = blame_account(m, seen->blamed, victim, victim != now, a,
                                before ? seen->cgroup : cgroup);
     seen->cgroup = cgroup;
     seen->kernel = (a->flags & PRCB_ACCOUNT_KTHREAD) != 0;
@@ -674,8 +674,8 @@ void metrics_end(struct metrics *m, void (*ended)(void *ctx, uint64_t key), void
         each_group(m, begin_at_zero);
     m->baseline = false;
     settle(m, ended, ctx);
-    blame_settle(m);
     each_group(m, show);
+    blame_settle(m);
     for (int number = 0; number < AXES; number++)
         drop_known(m, (enum axis_number)number);
     each_known(m, count_left_out);

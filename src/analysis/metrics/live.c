@@ -207,6 +207,7 @@ static const struct prcb_account *with_edges(struct metrics *m, const struct prc
                                              struct prcb_account *room)
 {
     struct edges_to to = {m, account->key};
+    const struct prcb_edge none = {.by = PRCB_BY_REST};
 
     *room = (struct prcb_account){.size = sizeof(*room)};
     if (!(m->options.optional & METRICS_BY_WHOM) || m->no_edges.code)
@@ -214,6 +215,7 @@ static const struct prcb_account *with_edges(struct metrics *m, const struct prc
     switch (prcb_edges_walk(m->session, account->key, room, add_edge, &to, &m->no_edges)) {
     case 0:
         m->no_edges.code = 0;
+        metrics_add_edge(m, account->key, &none); /* it is known that there are no more */
         return room;
     case -ESTALE:
     case -EAGAIN:
