@@ -666,7 +666,7 @@ class Nginx(unittest.TestCase):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 words = [line for line in result.stdout.splitlines() if "thread time" in line]
                 self.assertRegex(words[0], r"was spent waiting on a pipe, by nginx \(1 thread\)" if ROOT and not tier else
-                                 r"was spent waiting .*by nginx \(1 thread\)")
+                                 r"was spent waiting .*by nginx \(1 thread\)", result.stdout + result.stderr)
                 self.assertRegex("\n".join(words[1:]), r"was idle by design: nginx thread pool \(64 threads\)")
 
     @unittest.skipUnless(ROOT, "an ordinary user is told no causes")
