@@ -10,17 +10,22 @@
 #include <string.h>
 
 #include "runtimes.h"
+#include "tasks.h"
 
 struct input {
     const uint8_t *data;
     size_t size;
+    unsigned pages; /* that were read: all that can be takes seconds */
 };
+#define MADE_PAGES 1000
 
 static inline bool fetch(void *ctx, uint64_t address, unsigned char *to)
 {
-    const struct input *input = ctx;
+    struct input *input = ctx;
     size_t at = (size_t)(address / MEMORY_PAGE * 512 % input->size);
 
+    if (input->pages++ == MADE_PAGES)
+        return false;
     for (size_t i = 0, step; i < MEMORY_PAGE; i += step, at = 0) {
         step = input->size - at < MEMORY_PAGE - i ? input->size - at : MEMORY_PAGE - i;
         memcpy(to + i, input->data + at, step);
@@ -73,6 +78,33 @@ static inline void list_threads(const struct runtime *runtime, struct runtime_pr
     memory_deinit(&memory);
 }
 
+static inline void check_tasks(const struct tasks_answer *answer)
+{
+    assert(answer->frame_count <= TASKS_FRAMES && answer->group_count <= TASKS_GROUPS);
+    assert(answer->text_used && answer->text_used <= TASKS_TEXT);
+    for (uint32_t i = 0; i < answer->frame_count; i++) {
+        assert(answer->frames[i].function < answer->text_used);
+        assert(answer->frames[i].file < answer->text_used);
+    }
+    for (uint32_t i = 0; i < answer->group_count; i++) {
+        assert(answer->groups[i].state < answer->text_used);
+        assert(answer->groups[i].first + answer->groups[i].frames <= answer->frame_count);
+    }
+}
+
+/* Reads the tasks of a process that has this memory. */
+static inline void read_tasks(const struct runtime *runtime, struct runtime_process *process,
+                              struct input input)
+{
+    static struct tasks_answer answer;
+    struct memory memory;
+
+    give_memory(process, &memory, &input);
+    if (runtime_tasks(runtime, process, &answer))
+        check_tasks(&answer);
+    memory_deinit(&memory);
+}
+
 static inline void read_made(const struct runtime *runtime, struct runtime_process *process,
                              struct input input)
 {
@@ -80,6 +112,7 @@ static inline void read_made(const struct runtime *runtime, struct runtime_proce
     struct runtime_thread thread = {1, 0x20000};
 
     read_thread(runtime, process, &thread, input);
+    read_tasks(runtime, process, input);
     if (!runtime->read_nodes)
         return;
     list_threads(runtime, process, input);

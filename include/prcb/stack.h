@@ -184,6 +184,7 @@ struct prcb_tasks {
     uint64_t beyond;     /* that are in no group, for there are too many */
     uint32_t group_count;
     const struct prcb_task_group *groups; /* largest first; borrowed until prcb_stacks_close */
+    const char *kind;                     /* "goroutines", "tasks of asyncio" */
 };
 
 /* Reads the tasks of a process where they wait. They are not stopped: each is read twice, and is in

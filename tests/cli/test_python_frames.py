@@ -289,5 +289,42 @@ class Sentences(unittest.TestCase):
             self.assertRegex(" ".join(said.split("\n\n")[0].split()), sentence)
 
 
+@unittest.skipUnless(ROOT, "needs root: causes of others' waits")
+class Tasks(unittest.TestCase):
+    """Witness: the coroutines' own cr_await, gi_yieldfrom and ag_await."""
+    def test_as_the_interpreter_says(self):
+        for version, path in interpreters().items():
+            with self.subTest(version):
+                process = subprocess.Popen([path, str(HERE / "asyncio_waiter.py")], stdout=subprocess.PIPE, text=True)
+                self.addCleanup(process.communicate)
+                self.addCleanup(process.kill)
+                said = collections.Counter({tuple(tuple(frame) for frame in frames): count
+                                            for frames, count in json.loads(process.stdout.readline())})
+                tasks = report_of(process.pid)["processes"][0]["tasks"]
+                if version.startswith("3.14."):
+                    self.assertEqual(tasks["unread"], "where this version has them is not known")
+                    continue
+                found = collections.Counter()
+                for group in tasks["groups"]:
+                    self.assertTrue(group["complete"], group)
+                    frames = tuple((frame["function"], frame["file"], frame["line"]) for frame in group["frames"])
+                    found[frames] += group["count"] if frames[0][0] != "main" else 0
+                self.assertEqual((found - said, said - found), (collections.Counter(),) * 2)
+                self.assertEqual((tasks["total"], tasks["moved"], tasks["beyond"]), (sum(said.values()) + 1, 0, 0))
+                process.kill()
+
+    def test_first_sentence(self):
+        process = subprocess.Popen([sys.executable, str(HERE / "asyncio_waiter.py")], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        process.stdout.readline()
+        text = subprocess.run([PRCB, "why", "-p", str(process.pid), "--for", "0.3"], check=True,
+                              capture_output=True, text=True, timeout=60).stdout
+        self.assertRegex(" ".join(text.split()),
+                         r"^100 of 110 tasks of asyncio wait for a lock \((Lock\.)?acquire\) in (Cache\.)?get\(\) "
+                         r"\(asyncio_waiter\.py:16\), called by handle\(\); of the others 1 is in "
+                         r"(StreamReader\.)?_wait_for_data in fetch\(\) \(asyncio_waiter\.py:26\)")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -13,39 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array.h"
 #include "go_layouts.h"
 #include "table.h"
 #include "tasks.h"
 
-#define G_MOST      256         /* bytes of a goroutine that are read */
-#define BATCH       64          /* goroutines between two questions: their pages are kept */
-#define WALK_MOST   512         /* frames that are followed */
-#define DATA_MOST   (16u << 20) /* bytes that are searched */
-#define SLICE_MOST  (1u << 26)  /* goroutines that a list may have room for */
-#define GROUPS_KEPT 8192
-#define PAGES_MOST  (1u << 19) /* of all questions, about */
-#define BUILD_INFO  "\xff Go buildinf:"
-#define VERSION_AT  32      /* bytes behind the beginning of that: its length, then the text */
-#define SCANNED     0x1000u /* the collector looks at it meanwhile */
+#define G_MOST     256         /* bytes of a goroutine that are read */
+#define WALK_MOST  512         /* frames that are followed */
+#define DATA_MOST  (16u << 20) /* bytes that are searched */
+#define SLICE_MOST (1u << 26)  /* goroutines that a list may have room for */
+#define PAGES_MOST (1u << 19)  /* of all questions, about */
+#define BUILD_INFO "\xff Go buildinf:"
+#define VERSION_AT 32      /* bytes behind the beginning of that: its length, then the text */
+#define SCANNED    0x1000u /* the collector looks at it meanwhile */
+
+#define STACK_MOST 48
 
 enum status { G_IDLE, G_RUNNABLE, G_RUNNING, G_SYSCALL, G_WAITING, G_DEAD = 6 };
-
-/* What a goroutine is in, and the return addresses on its stack. */
-struct seen {
-    uint64_t pc, sp, id;
-    uint32_t status, reason;
-    uint32_t count; /* of pcs, which are the innermost */
-    uint32_t steps; /* of all */
-    uint64_t hash;  /* of all return addresses */
-    bool complete, own;
-    uint64_t pcs[TASKS_STACK];
-};
-
-struct group {
-    uint32_t count;
-    struct seen seen;
-};
 
 struct tasks {
     struct memory memory;
@@ -56,9 +39,7 @@ struct tasks {
     uint64_t data, data_size; /* what the program may write and the file begins, as mapped */
     Elf *elf;
     uint64_t list; /* where the slice is; 0: not found yet */
-    struct group *groups;
-    size_t group_count, group_room;
-    struct table by_hash;
+    struct task_groups groups;
 };
 
 /* ---- the file ---- */
@@ -143,8 +124,7 @@ void tasks_close(struct tasks *t)
     if (!t)
         return;
     memory_deinit(&t->memory);
-    table_free(&t->by_hash);
-    free(t->groups);
+    task_groups_deinit(&t->groups);
     free(t);
 }
 
@@ -276,7 +256,7 @@ static bool step(struct tasks *t, const struct go_function *function, uint64_t a
 }
 
 /* Follows the stack. A goroutine is the runtime's own by the function that it was begun with. */
-static void walk(struct tasks *t, uint64_t pc, uint64_t sp, struct seen *s)
+static void walk(struct tasks *t, uint64_t pc, uint64_t sp, struct task_seen *s)
 {
     const char *outermost = "";
 
@@ -293,8 +273,8 @@ static void walk(struct tasks *t, uint64_t pc, uint64_t sp, struct seen *s)
         outermost = function.name;
         s->hash = table_mix(s->hash, pc);
         /* Calls lie before what they return to; what has not begun yet made none. */
-        if (s->count < TASKS_STACK)
-            s->pcs[s->count++] = address - (!s->steps && address > function.begin);
+        if (s->count < STACK_MOST)
+            s->words[s->count++] = address - (!s->steps && address > function.begin);
         if (!step(t, &function, address, &sp, &pc))
             break;
     }
@@ -305,91 +285,37 @@ static void walk(struct tasks *t, uint64_t pc, uint64_t sp, struct seen *s)
 }
 
 /* Reads what a goroutine is in. False: it is none. */
-static bool read_seen(struct tasks *t, uint64_t address, struct seen *ret)
+static bool read_seen(void *reader, uint64_t address, struct task_seen *ret)
 {
+    struct tasks *t = reader;
     const struct go_layout *l = t->layout;
     unsigned char g[G_MOST];
     uint32_t status;
+    uint64_t pc, sp;
     bool in_call;
 
-    *ret = (struct seen){.status = G_DEAD};
     if (!read_g(t, address, g))
         return false;
     memcpy(&status, g + l->status, sizeof(status));
     ret->status = status & ~SCANNED;
     ret->id = number(g, l->id);
-    if (ret->status == G_IDLE || ret->status == G_DEAD)
+    ret->there = ret->status != G_IDLE && ret->status != G_DEAD;
+    if (!ret->there)
         return true;
     ret->reason = ret->status == G_WAITING ? g[l->reason] : 0;
     in_call = ret->status == G_SYSCALL;
     if (ret->status == G_RUNNING)
         return true;
-    ret->pc = number(g, in_call ? l->syscall_pc : l->pc);
-    ret->sp = number(g, in_call ? l->syscall_sp : l->sp);
-    walk(t, ret->pc, ret->sp, ret);
+    pc = number(g, in_call ? l->syscall_pc : l->pc);
+    sp = number(g, in_call ? l->syscall_sp : l->sp);
+    ret->proof = table_mix(pc, sp);
+    walk(t, pc, sp, ret);
     return true;
-}
-
-static bool is_same(const struct seen *a, const struct seen *b)
-{
-    return a->status == b->status && a->id == b->id && a->reason == b->reason && a->pc == b->pc &&
-           a->sp == b->sp && a->hash == b->hash && a->steps == b->steps;
-}
-
-/* ---- groups ---- */
-
-static bool fits(const struct seen *a, const struct seen *b)
-{
-    return a->status == b->status && a->reason == b->reason && a->hash == b->hash &&
-           a->count == b->count && !memcmp(a->pcs, b->pcs, a->count * sizeof(*a->pcs));
-}
-
-static void count_in(struct tasks *t, const struct seen *s, struct tasks_answer *ret)
-{
-    uint64_t key = table_mix(table_mix(s->hash, s->reason), s->status);
-    const struct table_slot *slot = NULL;
-
-    while ((slot = table_next(&t->by_hash, key, slot))) {
-        if (fits(&t->groups[slot->number - 1].seen, s)) {
-            t->groups[slot->number - 1].count++;
-            return;
-        }
-    }
-    if (t->group_count == GROUPS_KEPT ||
-        array_add(t->groups, t->group_count, t->group_room, ((struct group){1, *s})) ||
-        table_put_number(&t->by_hash, key, t->group_count))
-        ret->beyond++;
-}
-
-static int by_count(const void *left, const void *right)
-{
-    const struct group *a = left, *b = right;
-
-    if (a->count != b->count)
-        return a->count < b->count ? 1 : -1;
-    return (a->seen.id > b->seen.id) - (a->seen.id < b->seen.id);
 }
 
 /* ---- words ---- */
 
-/* A text is put once; texts: where each is, by its address in the table. 0: there is no room. */
-static uint32_t put_text(struct tasks_answer *answer, struct table *texts, const char *text)
-{
-    uint64_t key = (uintptr_t)text;
-    const struct table_slot *slot = table_next(texts, key, NULL);
-    uint32_t at = answer->text_used;
-    size_t length = strnlen(text, TASKS_TEXT);
-
-    if (slot)
-        return (uint32_t)slot->number;
-    if (length >= TASKS_TEXT - at || table_put_number(texts, key, at))
-        return 0;
-    memcpy(answer->text + at, text, length + 1);
-    answer->text_used += (uint32_t)length + 1;
-    return at;
-}
-
-static const char *state_of(const struct tasks *t, const struct seen *s)
+static const char *state_of(const struct tasks *t, const struct task_seen *s)
 {
     switch (s->status) {
     case G_RUNNABLE:
@@ -414,101 +340,35 @@ static bool is_lock(const char *state, const char *function)
            begins(function, "sync.runtime_SemacquireRWMutex");
 }
 
-static void put_group(struct tasks *t, const struct group *from, struct table *texts,
-                      struct tasks_answer *ret)
+static void put_group(void *reader, const struct task_seen *seen, struct task_put *put)
 {
-    const char *state = state_of(t, &from->seen);
-    struct tasks_group *group = &ret->groups[ret->group_count];
+    struct tasks *t = reader;
+    const char *state = state_of(t, seen);
 
-    *group = (struct tasks_group){.count = from->count,
-                                  .state = put_text(ret, texts, state),
-                                  .first = ret->frame_count,
-                                  .complete =
-                                      from->seen.complete && from->seen.steps == from->seen.count};
-    for (uint32_t i = 0; i < from->seen.count; i++) {
+    task_put_state(put, state);
+    for (uint32_t i = 0; i < seen->count; i++) {
         struct go_place places[16];
         struct go_function function;
         size_t count = 0;
 
-        if (go_table_find(&t->table, from->seen.pcs[i], &function))
-            count = go_table_places(&t->table, &function, from->seen.pcs[i], places, 16);
-        for (size_t k = 0; k < count; k++) {
-            struct tasks_frame frame = {put_text(ret, texts, places[k].function),
-                                        put_text(ret, texts, places[k].file), places[k].line};
-
-            group->locked |= is_lock(state, places[k].function);
-            if (!frame.function || !frame.file || ret->frame_count == TASKS_FRAMES) {
-                group->complete = 0;
-                break;
-            }
-            ret->frames[ret->frame_count++] = frame;
-            group->frames++;
-        }
+        if (go_table_find(&t->table, seen->words[i], &function))
+            count = go_table_places(&t->table, &function, seen->words[i], places, 16);
+        for (size_t k = 0; k < count; k++)
+            task_put_frame(put, places[k].function, places[k].file, places[k].line,
+                           is_lock(state, places[k].function));
     }
-    ret->group_count++;
 }
 
-static void put_groups(struct tasks *t, struct tasks_answer *ret)
-{
-    struct table texts = {.count = 0};
-
-    array_sort(t->groups, t->group_count, by_count);
-    for (size_t i = 0; i < t->group_count; i++) {
-        if (ret->group_count < TASKS_GROUPS)
-            put_group(t, &t->groups[i], &texts, ret);
-        else
-            ret->beyond += t->groups[i].count;
-    }
-    table_free(&texts);
-}
+static const struct task_reader reader = {read_seen, put_group};
 
 /* ---- all of them ---- */
-
-/* Looks at some of the list twice. */
-static void read_batch(struct tasks *t, uint64_t list, uint32_t count, struct tasks_answer *ret)
-{
-    static struct seen first[BATCH]; /* the child has one thread */
-    uint64_t addresses[BATCH];
-    struct seen again;
-
-    memory_begin(&t->memory);
-    if (!memory_bytes(&t->memory, list, addresses, count * sizeof(*addresses))) {
-        ret->beyond += count;
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (!read_seen(t, addresses[i], &first[i]))
-            addresses[i] = 0;
-    }
-    memory_begin(&t->memory);
-    for (uint32_t i = 0; i < count; i++) {
-        bool there = addresses[i] && read_seen(t, addresses[i], &again);
-
-        if (there && again.status != G_IDLE && again.status != G_DEAD)
-            ret->total++;
-        if (!there || !is_same(&first[i], &again))
-            ret->moved++;
-        else if (again.status != G_IDLE && again.status != G_DEAD && again.own)
-            ret->own++;
-        else if (again.status != G_IDLE && again.status != G_DEAD)
-            count_in(t, &again, ret);
-    }
-}
-
-static void begin_answer(const struct tasks *t, struct tasks_answer *ret)
-{
-    memset(ret, 0, offsetof(struct tasks_answer, groups));
-    ret->text_used = 1; /* offset 0: none */
-    ret->text[0] = '\0';
-    snprintf(ret->runtime, sizeof(ret->runtime), "Go%s%s", *t->version ? " " : "",
-             *t->version ? t->version + 2 : "");
-}
 
 void tasks_read(struct tasks *t, struct tasks_answer *ret)
 {
     uint64_t slice[3], at = 0, pages = 0;
 
-    begin_answer(t, ret);
+    tasks_begin(ret, "goroutines", "Go%s%s", *t->version ? " " : "",
+                *t->version ? t->version + 2 : "");
     if (!t->layout) {
         snprintf(ret->unread, sizeof(ret->unread), "%s",
                  *t->version ? "this version is not known"
@@ -528,15 +388,19 @@ void tasks_read(struct tasks *t, struct tasks_answer *ret)
         snprintf(ret->unread, sizeof(ret->unread), "the runtime's list of them was not found");
         return;
     }
-    t->group_count = 0;
-    table_clear(&t->by_hash);
+    task_groups_begin(&t->groups, &t->memory, &reader, t);
     while (at < slice[1] && at < TASKS_MOST && pages < PAGES_MOST) {
-        uint64_t left = slice[1] - at;
+        uint32_t count = slice[1] - at < TASKS_BATCH ? (uint32_t)(slice[1] - at) : TASKS_BATCH;
+        uint64_t addresses[TASKS_BATCH];
 
-        read_batch(t, slice[0] + 8 * at, left < BATCH ? (uint32_t)left : BATCH, ret);
+        memory_begin(&t->memory);
+        if (memory_bytes(&t->memory, slice[0] + 8 * at, addresses, count * sizeof(*addresses)))
+            task_groups_read(&t->groups, addresses, count, ret);
+        else
+            ret->beyond += count;
         pages += MEMORY_MOST - t->memory.left;
-        at += BATCH;
+        at += count;
     }
     ret->beyond += at < slice[1] ? (uint32_t)(slice[1] - at) : 0;
-    put_groups(t, ret);
+    task_groups_put(&t->groups, ret);
 }

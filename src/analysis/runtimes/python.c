@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "python_code.h"
+#include "python_tasks.h"
 #include "runtimes.h"
 
 #define INTERPRETERS_MOST 256
@@ -407,6 +408,13 @@ static void list_python(void *state, struct runtime_threads *ret)
     }
 }
 
+static bool read_tasks(void *state, struct tasks_answer *ret)
+{
+    struct python *p = state;
+
+    return python_tasks_read(&p->code, p->runtime, ret);
+}
+
 const struct runtime runtime_python = {
     .name = "CPython",
     .symbols = symbols,
@@ -416,4 +424,5 @@ const struct runtime runtime_python = {
     .read = read_python,
     .read_nodes = read_nodes,
     .list = list_python,
+    .tasks = read_tasks,
 };

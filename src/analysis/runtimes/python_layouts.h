@@ -7,6 +7,7 @@
 #ifndef PRCB_RUNTIMES_PYTHON_LAYOUTS_H
 #define PRCB_RUNTIMES_PYTHON_LAYOUTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PYTHON_ABSENT UINT32_MAX
@@ -28,7 +29,7 @@ struct python_layout {
     /* _PyRuntimeState */
     uint32_t interpreters;
     /* PyInterpreterState */
-    uint32_t next_interpreter, threads;
+    uint32_t next_interpreter, threads, modules;
     /* PyThreadState; frame: the current one, or with `cframe` where that is said */
     uint32_t previous_thread, next_thread, pthread, native_id, frame, cframe;
     /* PyFrameObject, _PyInterpreterFrame; instruction: a number before 3.11, then a pointer */
@@ -45,6 +46,29 @@ struct python_layout {
 
 /* NULL: not known */
 const struct python_layout *python_layout_of(uint32_t minor);
+
+/* Where an instance has its members: in a dictionary, or before that is asked for in values, which
+ * a word of its own points to, or the one of the dictionary, or which are behind the instance. */
+enum python_members { PYTHON_DICT, PYTHON_VALUES, PYTHON_EITHER, PYTHON_INLINE };
+
+/* What is read of asyncio's tasks. */
+struct python_task_layout {
+    uint32_t minor;
+    const char *set;  /* of the module asyncio.tasks; NULL: not known */
+    bool keys_by_log; /* the size of PyDictKeysObject is a power's exponent, else a number */
+    enum python_members members;
+    uint32_t values_at;                /* PyDictValues */
+    uint32_t cached_keys;              /* PyHeapTypeObject */
+    uint32_t state, waiter, coroutine; /* TaskObj */
+    /* PyCoroObject: its frame, or a pointer to that; frame_state: in what the frame is in */
+    bool frame_in_object, stack_is_count;
+    uint32_t frame, frame_state;
+    uint32_t stack, stack_top; /* of the frame: its values, and behind the last of them */
+    uint32_t locals;           /* PyCodeObject: how many of these are none of the stack */
+};
+
+/* NULL: not known */
+const struct python_task_layout *python_task_layout_of(uint32_t minor);
 
 /* Where _Py_DebugOffsets says a member of the layout: the number of its word. */
 struct python_said {

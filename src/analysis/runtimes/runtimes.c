@@ -348,6 +348,31 @@ void runtimes_list(struct runtimes *r, struct runtime_threads *ret)
     }
 }
 
+bool runtimes_tasks(struct runtimes *r, struct tasks_answer *ret)
+{
+    memory_begin(&r->memory);
+    for (size_t i = 0; i < ROWS; i++) {
+        struct found *found = &r->found[i];
+
+        if (open_found(found) && found->row->tasks && found->row->tasks(found->state, ret))
+            return true;
+    }
+    return false;
+}
+
+bool runtime_tasks(const struct runtime *row, const struct runtime_process *process,
+                   struct tasks_answer *ret)
+{
+    void *state;
+    bool any;
+
+    if (!row->tasks || row->open(process, &state))
+        return false;
+    any = row->tasks(state, ret);
+    row->close(state);
+    return any;
+}
+
 void runtime_list(const struct runtime *row, const struct runtime_process *process,
                   struct runtime_threads *ret)
 {

@@ -123,6 +123,7 @@ struct runtime_thread {
     uint64_t began_ns; /* when they were: an object met later may be another one */
 };
 
+struct tasks_answer;   /* tasks.h */
 struct runtime_frames; /* where a reader puts frames: opaque */
 
 /* A runtime. All functions but read() may be asked before there is memory. */
@@ -147,6 +148,8 @@ struct runtime {
                        struct runtime_frames *ret);
     /* Finds all threads, and meets what they execute, which has a name from then on. */
     void (*list)(void *state, struct runtime_threads *ret);
+    /* Reads the tasks that no thread is in (tasks.h). False: there are none. NULL: it has none. */
+    bool (*tasks)(void *state, struct tasks_answer *ret);
 };
 
 /* Puts the next frame. False: there is no room for more. */
@@ -183,6 +186,8 @@ void runtimes_read(struct runtimes *r, const struct runtime_thread *thread,
                    struct runtime_answer *ret);
 /* Lists the threads whose frames can be copied; of the first runtime that has any. */
 void runtimes_list(struct runtimes *r, struct runtime_threads *ret);
+/* Reads the tasks of the first runtime that has any. False: none has. */
+bool runtimes_tasks(struct runtimes *r, struct tasks_answer *ret);
 
 /* The name of the function that an address lies in; "": not known. */
 typedef void (*runtimes_name_fn)(void *ctx, uint64_t address, char *ret, size_t size);
@@ -190,9 +195,11 @@ typedef void (*runtimes_name_fn)(void *ctx, uint64_t address, char *ret, size_t 
 void runtimes_place(struct runtimes *r, const uint64_t *addresses, size_t count,
                     runtimes_name_fn name, void *ctx, struct runtime_answer *answer);
 
-/* The same of the threads that one row lists. */
+/* The same of the threads that one row lists, and of its tasks. */
 void runtime_list(const struct runtime *row, const struct runtime_process *process,
                   struct runtime_threads *ret);
+bool runtime_tasks(const struct runtime *row, const struct runtime_process *process,
+                   struct tasks_answer *ret);
 /* Reads a thread's frames by one row, without a program's files, for tests. addresses: of its
  * stack, for one that follows it. */
 void runtime_read(const struct runtime *row, const struct runtime_process *process,

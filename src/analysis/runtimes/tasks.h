@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Tasks that a runtime switches between by itself: goroutines. While they wait no thread is in
- * them, so that no thread's stack shows them: they are read in the runtime's own tables, all of a
- * process at once, and counted by where they are.
+ * Tasks that a runtime switches between by itself: goroutines, asyncio's. While they wait no thread
+ * is in them, so that no thread's stack shows them: they are read in the runtime's own tables, all
+ * of a process at once, and counted by where they are.
  *
  * Nothing is stopped. A task is read twice, and counts only if both times show the same: what it
  * is in, where, and each return address on its stack.
@@ -21,11 +21,13 @@
 
 #include "go_table.h"
 #include "memory.h"
+#include "table.h"
 
 #define TASKS_MOST   65536 /* that are looked at; the rest is counted only */
 #define TASKS_GROUPS 64    /* that are told, the largest; the rest is counted only */
 #define TASKS_FRAMES 2048  /* of all groups */
-#define TASKS_STACK  48    /* of one */
+#define TASKS_WORDS  512   /* that say where one is */
+#define TASKS_BATCH  64    /* that are looked at between two questions: their pages are kept */
 #define TASKS_TEXT   (128u << 10)
 #define TASKS_UNREAD 128
 
@@ -43,6 +45,7 @@ struct tasks_group {
 };
 
 struct tasks_answer {
+    char kind[24];             /* "goroutines" */
     char runtime[32];          /* "Go 1.19.8" */
     char unread[TASKS_UNREAD]; /* why there are none; "": they were read */
     uint32_t total;            /* that the runtime lists, ended ones left out */
@@ -55,6 +58,8 @@ struct tasks_answer {
     char text[TASKS_TEXT];
 };
 
+/* ---- goroutines ---- */
+
 struct tasks; /* of one process: opaque */
 
 /* Looks for tasks in a program with a table of Go's functions. 0 or -ENOMEM. The file stays the
@@ -66,5 +71,54 @@ void tasks_set_place(struct tasks *t, uint32_t minor, uint64_t data, uint64_t si
 /* Whose memory has still to be set: mem and pagemap, owned from then on, or a fetch. */
 struct memory *tasks_memory(struct tasks *t);
 void tasks_read(struct tasks *t, struct tasks_answer *ret);
+
+/* ---- for readers ---- */
+
+/* What a task is in. All zero but for what a reader says. */
+struct task_seen {
+    uint64_t id;    /* tasks of one group are in order of it */
+    uint64_t hash;  /* of where it is, */
+    uint64_t proof; /* and of what another task there has otherwise */
+    uint32_t status, reason;
+    uint32_t steps, count; /* count: of words, of the innermost of steps */
+    bool there;            /* it has begun, and not ended */
+    bool complete, own;    /* own: the runtime's */
+    uint64_t words[TASKS_WORDS];
+};
+
+struct task_put; /* a group that is being told: opaque */
+
+struct task_reader {
+    /* Reads what a task is in. False: it is none. */
+    bool (*read)(void *ctx, uint64_t address, struct task_seen *ret);
+    /* Says what and where that is: its state, then its frames, the innermost first. */
+    void (*put)(void *ctx, const struct task_seen *seen, struct task_put *put);
+};
+
+/* Tasks by what they are in. All zero is none. */
+struct task_groups {
+    struct memory *memory;
+    const struct task_reader *reader;
+    void *ctx; /* the reader's */
+    struct task_group *groups;
+    size_t count, room;
+    struct table by_hash;
+};
+
+/* Begins an answer. format: of the runtime's name. */
+__attribute__((format(printf, 3, 4))) void tasks_begin(struct tasks_answer *ret, const char *kind,
+                                                       const char *format, ...);
+void task_groups_begin(struct task_groups *g, struct memory *memory,
+                       const struct task_reader *reader, void *ctx);
+void task_groups_deinit(struct task_groups *g);
+/* Looks at up to TASKS_BATCH tasks twice, each time in a question of its own. */
+void task_groups_read(struct task_groups *g, uint64_t *addresses, uint32_t count,
+                      struct tasks_answer *ret);
+/* Tells the largest groups, when all were read. */
+void task_groups_put(struct task_groups *g, struct tasks_answer *ret);
+void task_put_state(struct task_put *put, const char *state);
+/* function NULL: it is not known. lock: who is in it waits for a lock. */
+void task_put_frame(struct task_put *put, const char *function, const char *file, uint32_t line,
+                    bool lock);
 
 #endif

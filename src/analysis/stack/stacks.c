@@ -1718,9 +1718,10 @@ static int keep_tasks(struct prcb_stacks *s, const struct tasks_answer *said,
         .moved = said->moved,
         .beyond = said->beyond,
         .group_count = said->group_count,
+        .kind = keep_text(s, said->kind),
     };
 
-    if (!kept || !tasks.runtime)
+    if (!kept || !tasks.runtime || !tasks.kind)
         return free(kept), not_kept(s);
     tasks.groups = kept->groups;
     kept->next = s->tasks;

@@ -235,7 +235,7 @@ static int answer_tasks(struct child *child, struct image *image)
     int fds[2];
 
     if (!tasks)
-        return -ENOENT;
+        return image && runtimes_tasks(image_runtimes(image), &child->shared->tasks) ? 0 : -ENOENT;
     if (memory->mem < 0 && ask_for_memory(child, fds)) {
         memory->mem = fds[0];
         memory->pagemap = fds[1];
@@ -648,7 +648,8 @@ int unwinder_threads(struct unwinder *u, unsigned image, struct runtime_threads 
 /* Whether what the child says of tasks holds together. */
 static bool is_whole(struct tasks_answer *a)
 {
-    a->runtime[sizeof(a->runtime) - 1] = a->unread[sizeof(a->unread) - 1] = '\0';
+    a->kind[sizeof(a->kind) - 1] = a->runtime[sizeof(a->runtime) - 1] =
+        a->unread[sizeof(a->unread) - 1] = '\0';
     if (!a->text_used || a->text_used > TASKS_TEXT || a->frame_count > TASKS_FRAMES ||
         a->group_count > TASKS_GROUPS)
         return false;

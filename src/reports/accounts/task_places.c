@@ -136,6 +136,7 @@ json_object *task_places_json(struct json_doc *b, const struct prcb_tasks *tasks
 {
     json_object *row = json_object_new_object(), *groups = json_object_new_array();
 
+    json_doc_put_text(b, row, "kind", tasks->kind);
     json_doc_put_text(b, row, "runtime", tasks->runtime);
     json_doc_put_text(b, row, "unread", tasks->unread);
     json_doc_put_member(b, row, "total", tasks->total, !tasks->unread);

@@ -248,7 +248,9 @@ static bool is_within(const struct task_place *place, const struct task_place *c
 static const struct task_place *find_other(const struct task_place *places, size_t count,
                                            const struct task_place *crowd, bool within)
 {
-    static const char *const states[] = {"running", "runnable", "IO wait", "sleep", "syscall"};
+    static const char *const states[] = {
+        "running",        "runnable", "IO wait", "StreamReader._wait_for_data",
+        "_wait_for_data", "sleep",    "syscall"};
 
     for (size_t n = 0; n < sizeof(states) / sizeof(*states); n++) {
         for (size_t i = 0; i < count; i++) {
@@ -282,7 +284,7 @@ static void say_tasks(struct making *m, const char *rule, const struct why_proce
     if (!crowd || !begin(m, &s))
         return;
     task_place_words(crowd, words, sizeof(words));
-    fprintf(s.out, "%" PRIu64 " of %" PRIu64 " goroutines", crowd->count, all);
+    fprintf(s.out, "%" PRIu64 " of %" PRIu64 " %s", crowd->count, all, process->tasks.kind);
     if (m->several) {
         fputs(" of ", s.out);
         verdict_put_comm(s.out, process->comm, sizeof(process->comm), process->pid);
@@ -301,15 +303,29 @@ static void say_tasks(struct making *m, const char *rule, const struct why_proce
     end(m, &s, rule, 0, 0);
 }
 
-/* Goroutines: no thread is in them while they wait. */
-static void tasks(struct making *m, const char *rule)
+/* No thread is in tasks while they wait. A loop's do while its one thread runs or is blocked, too:
+ * then that is told first. */
+static void say_all_tasks(struct making *m, const char *rule, bool behind)
 {
+    bool busy = m->sure_ns + m->run_ns >= m->wall_ns / 10;
+
     for (size_t i = 0; i < m->f->report->count; i++) {
         const struct why_process *process = &m->f->report->processes[i];
 
-        if (process->has_tasks && !process->tasks.unread)
+        if (process->has_tasks && !process->tasks.unread &&
+            behind == (busy && strcmp(process->tasks.kind, "goroutines") != 0))
             say_tasks(m, rule, process);
     }
+}
+
+static void tasks(struct making *m, const char *rule)
+{
+    say_all_tasks(m, rule, false);
+}
+
+static void tasks_behind(struct making *m, const char *rule)
+{
+    say_all_tasks(m, rule, true);
 }
 
 /* The other end that was found most often to owe an answer; NULL: none was at a quarter of looks.
@@ -605,6 +621,7 @@ static const struct {
     {"tasks", tasks},         {"unanswered", unanswered},
     {"idle", idle},           {"running", running},
     {"path", path},           {"wait", waits},
+    {"tasks", tasks_behind},
 };
 
 int verdict_make(const struct verdict_figures *figures, struct verdict *ret)

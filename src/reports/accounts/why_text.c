@@ -380,11 +380,13 @@ static void write_tasks(FILE *out, const struct why_output *output,
     if (!process->has_tasks)
         return;
     if (tasks->unread) {
-        fprintf(out, "  goroutines are not seen (%s): %s\n", tasks->runtime, tasks->unread);
+        fprintf(out, "  %s are not seen (%s): %s\n", tasks->kind, tasks->runtime, tasks->unread);
         return;
     }
-    fprintf(out, "  goroutines (%s): %" PRIu64 ", and %" PRIu64 " of the runtime's\n",
-            tasks->runtime, tasks->total - tasks->own, tasks->own);
+    fprintf(out, "  %s (%s): %" PRIu64, tasks->kind, tasks->runtime, tasks->total - tasks->own);
+    if (tasks->own)
+        fprintf(out, ", and %" PRIu64 " of the runtime's", tasks->own);
+    fputs("\n", out);
     count = task_places(tasks, places);
     for (size_t i = 0; i < count; i++) {
         char text[1024];
