@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/bpf.h>
 #include <linux/futex.h>
@@ -545,6 +546,16 @@ void pin_to(unsigned cpu)
 void unpin(void)
 {
     sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
+bool processor_1_online(bool on)
+{
+    int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY | O_CLOEXEC);
+    bool done = fd >= 0 && write(fd, on ? "1" : "0", 1) == 1;
+
+    if (fd >= 0)
+        close(fd);
+    return done;
 }
 
 void go_before_others(void)

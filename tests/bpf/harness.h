@@ -121,6 +121,9 @@ void go_before_others(void);
         held_;                                                                                     \
     })
 
+/* Takes processor 1 down or up, which disturbs all: only in a guest. False: it cannot be. */
+bool processor_1_online(bool on);
+
 /* True once the thread has switched out voluntarily more often than `before`. */
 bool wait_switched_out(pid_t pid, pid_t tid, uint64_t before);
 

@@ -6,7 +6,6 @@
  */
 #include "harness.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -515,16 +514,6 @@ static void test_stopped_reader(void **state)
 
 /* ---- processors that come and go ---- */
 
-static bool switch_processor(const char *text)
-{
-    int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY | O_CLOEXEC);
-    bool done = fd >= 0 && write(fd, text, 1) == 1;
-
-    if (fd >= 0)
-        close(fd);
-    return done;
-}
-
 struct stayer {
     uint32_t ready;
     uint32_t go;
@@ -595,10 +584,10 @@ static void test_hotplug(void **state)
         gate_set(&stayers[i].go, 1);
     }
     for (int round = 0; round < 40; round++) {
-        if (round % 10 == 2 && !switch_processor("0"))
+        if (round % 10 == 2 && !processor_1_online(false))
             skip_because("processor 1 cannot be taken down here");
         if (round % 10 == 7)
-            assert_true(switch_processor("1"));
+            assert_true(processor_1_online(true));
         sleep_ns(30000000);
         for (int i = 0; i < STAYERS; i++)
             last[i] = goes_on(threads[i], &last[i]);

@@ -152,6 +152,21 @@ class House(unittest.TestCase):
             os.chown(path, NOBODY, NOBODY)
         return path
 
+    def make_cgroup(self, ending, *pids):
+        """A cgroup of the test's, with these processes in it: its path. Who makes it removes it when it is empty."""
+        mount = mount_of("cgroup2") or mount_of("pids")
+        if not mount:
+            self.skipTest("no cgroups are mounted")
+        path = os.path.join(mount, f"prcb-case-{os.getpid()}{ending}")
+        try:
+            os.mkdir(path)
+        except OSError as error:
+            self.skipTest(f"no cgroup can be made here: {error}")
+        for pid in pids:
+            with open(path + "/cgroup.procs", "w", encoding="ascii") as file:
+                file.write(str(pid))
+        return path
+
     def recorded(self, tier, *arguments):
         """A recording made with these arguments, and read: the document of prcb report. It has no option for its
         tier: switches come from eBPF, from prcbd, or from perf, whichever the user may have."""

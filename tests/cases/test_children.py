@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from house import ROOT, House, await_true, lacks, mount_of
+from house import ROOT, House, await_true, lacks
 
 ASKS = """import select, socket, sys
 server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
@@ -96,23 +96,8 @@ class Children(House):
         shell, port = self.asking()
         words = rf"waited for work, or for others: at \d+ of \d+ looks a connection to 127\.0\.0\.1:{port} had sent something and got no answer yet"
         self.assertRegex(self.ask(str(shell.pid))[0][0], words)
-        group = self.group(shell.pid, *children(shell.pid))
-        self.assertRegex(self.ask("--cgroup", group)[0][0], words)
-
-    def group(self, *pids):
-        mount = mount_of("cgroup2") or mount_of("pids")
-        if not mount:
-            self.skipTest("no cgroups are mounted")
-        path = os.path.join(mount, f"prcb-case-{os.getpid()}")
-        try:
-            os.mkdir(path)
-        except OSError as error:
-            self.skipTest(f"no cgroup can be made here: {error}")
-        self.doomed = path
-        for pid in pids:
-            with open(path + "/cgroup.procs", "w", encoding="ascii") as file:
-                file.write(str(pid))
-        return path
+        self.doomed = self.make_cgroup("", shell.pid, *children(shell.pid))
+        self.assertRegex(self.ask("--cgroup", self.doomed)[0][0], words)
 
 
 if __name__ == "__main__":

@@ -84,18 +84,9 @@ class Targets(House):
 
     @unittest.skipUnless(ROOT, "needs root, to make a cgroup")
     def test_a_cgroup_by_its_path_and_as_a_unit(self):
-        mount = mount_of("cgroup2") or mount_of("pids")
-        if not mount:
-            self.skipTest("no cgroups are mounted")
-        group = os.path.join(mount, f"prcb-case-{os.getpid()}.service")
+        group, slept = None, subprocess.Popen(["sleep", "60"])
         try:
-            os.mkdir(group)
-        except OSError as error:
-            self.skipTest(f"no cgroup can be made here: {error}")
-        slept = subprocess.Popen(["sleep", "60"])
-        try:
-            with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
-                file.write(str(slept.pid))
+            group = self.make_cgroup(".service", slept.pid)
             name = os.path.basename(group)
             for words in ("/" + name,), (group,), (name,), ("--unit", name), ("--unit", name[:-len(".service")]), ("--cgroup", group):
                 result = self.ask_word(*words, "--for", "0.1")
@@ -104,7 +95,8 @@ class Targets(House):
         finally:
             slept.kill()
             slept.wait()
-            os.rmdir(group)
+            if group:
+                os.rmdir(group)
 
     def test_what_nothing_is_called(self):
         for words, said in ((("--unit", "nope"), "--unit 'nope': no unit of this name runs"),

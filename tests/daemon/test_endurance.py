@@ -39,14 +39,16 @@ def setUpModule():  # pylint: disable=invalid-name
         raise unittest.SkipTest(reason)
 
 
-class Ages(unittest.TestCase):
-    """Clients that are older or newer than the daemon."""
-
+class OneDaemon(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.daemon = Daemon(PRCBD)
         cls.addClassCleanup(cls.daemon.stop)
         cls.path = cls.daemon.socket
+
+
+class Ages(OneDaemon):
+    """Clients that are older or newer than the daemon."""
 
     def test_client_of_version_1_0(self):
         def work():
@@ -102,14 +104,8 @@ class Ages(unittest.TestCase):
                 client.ask(OPEN, bytes(24))
 
 
-class Many(unittest.TestCase):
+class Many(OneDaemon):
     """What is taken is given back."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = Daemon(PRCBD)
-        cls.addClassCleanup(cls.daemon.stop)
-        cls.path = cls.daemon.socket
 
     def resident(self):
         with open(f"/proc/{self.daemon.process.pid}/status", encoding="utf-8") as file:
