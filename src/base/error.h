@@ -7,7 +7,7 @@
 #ifndef PRCB_BASE_ERROR_H
 #define PRCB_BASE_ERROR_H
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 /* Stores -errno and a formatted line in *err, and returns the same -errno, so
  * that a failure is one statement: return prcb_fail(err, -EINVAL, "..."); */

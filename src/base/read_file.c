@@ -3,12 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-#include "array.h"
-
-#define FIRST_ROOM 65536
 
 ssize_t read_full(int fd, void *to, size_t size)
 {
@@ -34,55 +29,4 @@ ssize_t read_start(const char *path, void *to, size_t size)
     got = read_full(fd, to, size);
     close(fd);
     return got;
-}
-
-int read_stream(FILE *in, size_t limit, char **ret, size_t *ret_length)
-{
-    size_t length = 0, room = FIRST_ROOM, got = 1;
-    char *bytes = malloc(room);
-    int result = bytes ? 0 : -ENOMEM;
-
-    while (!result && got && length < limit) {
-        size_t free_room = room - length - 1;
-
-        if (!free_room) {
-            result = array_reserve(bytes, room, room, 1);
-            continue;
-        }
-        errno = 0;
-        got = fread(bytes + length, 1, free_room < limit - length ? free_room : limit - length, in);
-        length += got;
-        if (ferror(in))
-            result = errno ? -errno : -EIO;
-    }
-    if (result) {
-        free(bytes);
-        return result;
-    }
-    bytes[length] = '\0';
-    *ret = bytes;
-    *ret_length = length;
-    return 0;
-}
-
-int read_file(const char *path, size_t limit, char **ret, size_t *ret_length)
-{
-    FILE *in = fopen(path, "re");
-    char *bytes = NULL;
-    size_t length;
-    int result;
-
-    if (!in)
-        return -errno;
-    result = read_stream(in, limit + 1, &bytes, &length);
-    fclose(in);
-    if (!result && length > limit) {
-        free(bytes);
-        result = -EFBIG;
-    }
-    if (result)
-        return result;
-    *ret = bytes;
-    *ret_length = length;
-    return 0;
 }

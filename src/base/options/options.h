@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <prcb/prcb.h>
+#include <prcb/error.h>
 
 /* Exit codes, as perf and the shell have them. */
 #define CLI_OK     0

@@ -14,8 +14,6 @@
 
 #include "error.h"
 
-#include <prcb/prcb.h>
-
 uint64_t bpf_misses_of(int program, uint32_t *ret_id)
 {
     struct bpf_prog_info info = {0};
@@ -53,17 +51,6 @@ const struct bpf_program *bpf_event_program_at(const struct bpf_object *object, 
             return program;
     }
     return NULL;
-}
-
-int bpf_event_program(const struct bpf_object *object, uint32_t i, struct prcb_program *ret)
-{
-    const struct bpf_program *program = bpf_event_program_at(object, i);
-
-    if (!program)
-        return -ENOENT;
-    snprintf(ret->name, sizeof(ret->name), "%s", bpf_program__name(program));
-    ret->recursion_misses = bpf_misses_of(bpf_program__fd(program), NULL);
-    return 0;
 }
 
 struct bpf_link *bpf_attach_program(struct bpf_program *program)

@@ -485,7 +485,9 @@ static int bpf_program(struct prcb *p, uint32_t i, struct prcb_program *ret)
 {
     if (!program_of(p->bpf->skeleton, &i, ret) || !program_of(p->bpf->cgroup_programs, &i, ret))
         return 0;
-    return p->bpf->processors ? processor_programs_program(p->bpf->processors, i, ret) : -ENOENT;
+    return p->bpf->processors
+               ? bpf_event_program(processor_programs_object(p->bpf->processors), i, ret)
+               : -ENOENT;
 }
 
 const struct tier tier_bpf = {

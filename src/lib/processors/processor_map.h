@@ -14,8 +14,8 @@
 #include "processor_abi.h"
 #include "processor_parts.h"
 
+struct bpf_object;
 struct prcb_processors;
-struct prcb_program;
 struct processor_programs;
 
 struct processor_map {
@@ -80,9 +80,8 @@ const void *processor_programs_elf(size_t *ret_bytes);
 int processor_programs_map_fd(const struct processor_programs *programs);
 /* The map of a view's own programs; -1: it has none. */
 int processors_programs_map(const struct prcb_processors *view);
-/* The i-th program that the kernel runs for events; -ENOENT: there are no more. */
-int processor_programs_program(const struct processor_programs *programs, uint32_t i,
-                               struct prcb_program *ret);
+/* For bpf_run.h; borrowed. */
+const struct bpf_object *processor_programs_object(const struct processor_programs *programs);
 /* Calls keep with each of these. Stops at a result that is not 0 and returns it. */
 int processor_programs_events(const struct processor_programs *programs,
                               int (*keep)(int fd, const char *name, void *ctx), void *ctx);

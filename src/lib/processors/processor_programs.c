@@ -504,8 +504,7 @@ int processor_programs_events(const struct processor_programs *p,
     return result;
 }
 
-int processor_programs_program(const struct processor_programs *p, uint32_t i,
-                               struct prcb_program *ret)
+const struct bpf_object *processor_programs_object(const struct processor_programs *p)
 {
-    return bpf_event_program(p->skeleton->obj, i, ret);
+    return p->skeleton->obj;
 }

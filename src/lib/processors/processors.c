@@ -12,6 +12,7 @@
 
 #ifdef PRCB_HAVE_BPF
 #include "bpf_load.h"
+#include "bpf_run.h"
 #endif
 #include "client.h"
 #include "client_programs.h"
@@ -389,7 +390,7 @@ int prcb_processors_program(const struct prcb_processors *v, uint32_t i, struct 
 
 #ifdef PRCB_HAVE_BPF
     if (v->programs)
-        result = processor_programs_program(v->programs, i, &program);
+        result = bpf_event_program(processor_programs_object(v->programs), i, &program);
 #endif
     if (v->missed) {
         pthread_mutex_lock(lock);

@@ -33,11 +33,10 @@ static void *work(void *arg)
 
     for (;;) {
         wait_on(w->asked);
-        if (!w->job)
-            return NULL;
         w->job(w->arg);
         signal_to(w->done);
     }
+    return NULL;
 }
 
 int worker_start(struct worker *w, struct prcb_error *err)
@@ -58,7 +57,7 @@ void worker_give(struct worker *w, void (*job)(void *arg), void *arg)
 {
     w->job = job;
     w->arg = arg;
-    w->busy = job;
+    w->busy = true;
     signal_to(w->asked);
 }
 
@@ -67,13 +66,4 @@ void worker_take(struct worker *w)
     if (w->busy)
         wait_on(w->done);
     w->busy = false;
-}
-
-void worker_stop(struct worker *w)
-{
-    worker_take(w);
-    worker_give(w, NULL, NULL);
-    pthread_join(w->thread, NULL);
-    close(w->asked);
-    close(w->done);
 }

@@ -16,11 +16,12 @@ struct worker {
     pthread_t thread;
     int asked, done;        /* eventfd; done: readable when the job is over */
     bool busy;              /* only the loop uses it: a job was given and its end not taken */
-    void (*job)(void *arg); /* NULL: the thread is to end */
+    void (*job)(void *arg);
     void *arg;
 };
 
-/* Starts the thread. Call it after privileges were dropped, for each thread has its own. */
+/* Starts the thread, which ends with the process. Call it after privileges were dropped, for each
+ * thread has its own. */
 int worker_start(struct worker *w, struct prcb_error *err);
 
 /* Gives it a job; must not be called while it is busy. */
@@ -28,8 +29,5 @@ void worker_give(struct worker *w, void (*job)(void *arg), void *arg);
 
 /* Waits for the end of the job, if there is one, and takes note of it. */
 void worker_take(struct worker *w);
-
-/* Ends the thread, and takes note of the end of the last job as well. */
-void worker_stop(struct worker *w);
 
 #endif

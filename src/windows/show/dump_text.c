@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <prcb/prcb.h>
+
 #include "error.h"
 #include "text.h"
 
