@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Edges: which threads and interrupts held threads up and woke them. They divide the counts and
- * times of an account exactly. The first part has numbers only; the eBPF programs read it as well.
+ * times of an account exactly. Their kinds are in numbers.h.
  *
  * A session keeps edges when it is opened with PRCB_OPEN_EDGES (bpf and daemon tier). That attaches
  * programs to every wakeup and every interrupt of the machine; accounts of other sessions stay as
@@ -10,38 +10,6 @@
 #ifndef PRCB_EDGES_H
 #define PRCB_EDGES_H
 
-/* What an edge describes. */
-enum prcb_edge_kind {
-    PRCB_EDGE_WOKEN_BY = 1,     /* who ended waits of a cause; ns is time of the cause */
-    PRCB_EDGE_PREEMPTED_BY = 2, /* who got the processor when the thread left it and could have gone
-                                   on (causes of kind READY); ns is ready time */
-    PRCB_EDGE_BEHIND = 3,       /* who had the processor when the thread got it after a wait; ns is
-                                   ready time, the cause PRCB_CAUSE_NONE */
-    PRCB_EDGE_HELD_BY = 4,   /* PRCB_OPEN_OWNERS: who held the kernel's mutex or semaphore when the
-                                thread went to sleep for it (causes mutex, rwsem, mmap, klock); ns is
-                                time of the cause */
-    PRCB_EDGE_MEANWHILE = 5, /* PRCB_OPEN_MEANWHILE: threads of which cgroup ran on the processor
-                                while the thread was ready there; ns is ready time, the cause
-                                PRCB_CAUSE_NONE */
-};
-
-/* Who. */
-enum prcb_edge_by {
-    PRCB_BY_UNKNOWN = 1,   /* a thread or an interrupt, unknown which */
-    PRCB_BY_THREAD = 2,    /* tid, pid, comm */
-    PRCB_BY_TIMER = 3,     /* a timer: the wait timed out, or lasted as long as it was to */
-    PRCB_BY_INTERRUPT = 4, /* a hard interrupt; vector is its number */
-    PRCB_BY_SOFTIRQ = 5,   /* vector is its number: prcb_softirq_name */
-    PRCB_BY_IDLE = 6,      /* no thread: the processor was idle, and had to wake up */
-    PRCB_BY_REST = 7,      /* all others, and what nothing is known of: what the other edges lack to
-                              the account's count and time. The open wait is counted here */
-    PRCB_BY_OTHERS = 8,  /* a process that /proc does not show to the session's user (daemon tier):
-                            all such are one */
-    PRCB_BY_CGROUP = 9,  /* threads of a cgroup: cgroup */
-    PRCB_BY_KERNEL = 10, /* threads of the kernel's own */
-};
-
-#ifndef __BPF__
 #include <prcb/prcb.h>
 
 #ifdef __cplusplus
@@ -91,6 +59,5 @@ PRCB_API const char *prcb_softirq_name(uint32_t vector);
 
 #ifdef __cplusplus
 }
-#endif
 #endif
 #endif

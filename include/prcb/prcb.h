@@ -37,6 +37,7 @@
 
 #include <prcb/causes.h>
 #include <prcb/error.h>
+#include <prcb/numbers.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -180,15 +181,6 @@ PRCB_API int prcb_session_program(struct prcb *p, uint32_t i, struct prcb_progra
 PRCB_API const char *prcb_session_limit(const struct prcb *p, size_t i);
 
 /* ---- choosing what to profile ------------------------------------------- */
-
-/* What a profiled thread passes on. */
-enum prcb_follow {
-    PRCB_FOLLOW_NONE = 0,
-    PRCB_FOLLOW_THREADS = 1,  /* threads it creates in its own process */
-    PRCB_FOLLOW_CHILDREN = 2, /* processes it forks (without THREADS: the thread that each begins
-                                 with), and those they fork */
-    PRCB_FOLLOW_ALL = 3,
-};
 
 /* Thread and process numbers are those of the caller's pid namespace.
  * Profiling a thread that is profiled already changes nothing but widens what it

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Tails: how long each wait, and each time a thread could have run and had no processor, took, of
- * all threads of a session together: a histogram for each cause, and the longest. The first part
- * has numbers only; the eBPF programs read it as well.
+ * all threads of a session together: a histogram for each cause, and the longest.
  *
  * A session keeps tails when it is opened with PRCB_OPEN_TAILS (bpf and daemon tier).
  */
 #ifndef PRCB_TAILS_H
 #define PRCB_TAILS_H
 
-/* Four buckets to an octave of microseconds, so that the bounds of one are at most a fifth apart
- * from 4 us on. The last takes everything longer. */
-#define PRCB_TAIL_BUCKETS 104
-
-#ifndef __BPF__
 #include <prcb/prcb.h>
 
 #ifdef __cplusplus
@@ -50,6 +44,5 @@ PRCB_API bool prcb_tail_quantile(const struct prcb_tail *tail, double quantile, 
 
 #ifdef __cplusplus
 }
-#endif
 #endif
 #endif

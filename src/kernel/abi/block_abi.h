@@ -17,7 +17,7 @@
 #include <linux/types.h>
 #endif
 #include <prcb/causes.h>
-#include <prcb/tails.h>
+#include <prcb/numbers.h>
 
 #define PRCB_ABI_MAGIC 0x42435250u /* "PRCB" */
 #define PRCB_ABI_MAJOR 1

@@ -9,7 +9,7 @@
 #include "kernel.bpf.h"
 #include "block_abi.h"
 #include "processor_abi.h"
-#include <prcb/edges.h>
+#include <prcb/numbers.h>
 
 #define TIMER_SOFTIRQ_   1
 #define HRTIMER_SOFTIRQ_ 8

@@ -9,7 +9,7 @@
 #include "kernel.bpf.h"
 #include "turns.bpf.h"
 #include "accounts.h"
-#include <prcb/edges.h>
+#include <prcb/numbers.h>
 
 /* Tells by whom one stretch was ended or kept up. */
 struct who {
