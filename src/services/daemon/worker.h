@@ -14,8 +14,8 @@
 
 struct worker {
     pthread_t thread;
-    int asked, done;        /* eventfd; done: readable when the job is over */
-    bool busy;              /* only the loop uses it: a job was given and its end not taken */
+    int asked, done; /* eventfd; done: readable when the job is over */
+    bool busy;       /* only the loop uses it: a job was given and its end not taken */
     void (*job)(void *arg);
     void *arg;
 };
