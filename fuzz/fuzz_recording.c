@@ -12,6 +12,7 @@
 #include "export.h"
 #include "recording.h"
 #include "report.h"
+#include "report_verdict.h"
 #include "resolve.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -57,16 +58,20 @@ static void print_diff(const struct recording *recording, FILE *out)
 
 static void print(const struct recording *recording, FILE *out)
 {
-    const struct report_style style = {.tables = REPORT_FUNCTIONS | REPORT_THREADS | REPORT_WAITS |
-                                                 REPORT_PROCESSORS | REPORT_TIMELINE,
-                                       .top = 20};
+    struct report_style style = {.tables = REPORT_FUNCTIONS | REPORT_THREADS | REPORT_WAITS |
+                                           REPORT_PROCESSORS | REPORT_TIMELINE,
+                                 .top = 20};
     struct prcb_error err;
     struct report report;
+    struct verdict *verdict = NULL;
 
     if (!report_make(recording, 40, &report, &err)) {
+        if (!report_verdict_make(&report, &verdict))
+            style.verdict = verdict;
         report_print_text(&report, &style, out);
         report_print_json(&report, &style, out);
-        report_print_brief(&report, out);
+        report_print_brief(&report, verdict, out);
+        report_verdict_free(verdict);
         report_free(&report);
     }
     export_folded(recording, out, &err);

@@ -330,7 +330,7 @@ const char *recording_place(const struct recording *r, size_t stack)
 
         if (!function || !strcmp(function->name, "[unknown]"))
             continue;
-        if (r->stacks[at].interpreted)
+        if (r->stacks[at].line)
             return function->name;
         if (!*own && !r->stacks[at].kernel && !is_libc_file(function->file))
             own = function->name;
@@ -368,13 +368,15 @@ static int add_stack(sqlite3_stmt *row, void *ctx)
         .address = (uint64_t)sqlite3_column_int64(row, 4),
     };
 
+    int line = sqlite3_column_int(row, 6);
+
     stack.caller_index = recording_stack(r, stack.caller);
     if (stack.caller_index != SIZE_MAX) {
         stack.depth = r->stacks[stack.caller_index].depth + 1;
         if (stack.depth >= DEPTH_MAX)
             stack.caller_index = SIZE_MAX;
     }
-    stack.interpreted = sqlite3_column_int(row, 6) != 0;
+    stack.line = line > 0 ? (uint32_t)line : 0;
     stack.map = find(r->maps, r->map_count, sizeof(*r->maps), sqlite3_column_int64(row, 3));
     stack.function =
         find(r->functions, r->function_count, sizeof(*r->functions), sqlite3_column_int64(row, 5));
@@ -409,7 +411,7 @@ static int load(struct recording *r, struct prcb_error *err)
         {"SELECT id, pid, start, length, file_offset, file, build_id FROM maps ORDER BY id",
          add_map},
         {r->has_sources
-             ? "SELECT k.id, k.caller, k.kernel, k.map, k.address, sf.function, k.line > 0 "
+             ? "SELECT k.id, k.caller, k.kernel, k.map, k.address, sf.function, k.line "
                "FROM stacks k LEFT JOIN stack_functions sf ON sf.stack = k.id ORDER BY k.id"
              : "SELECT k.id, k.caller, k.kernel, k.map, k.address, sf.function, 0 "
                "FROM stacks k LEFT JOIN stack_functions sf ON sf.stack = k.id ORDER BY k.id",

@@ -25,11 +25,12 @@ struct recorded_function {
 struct recorded_stack { /* one frame */
     int64_t id, caller; /* caller 0: outermost */
     uint64_t address;
-    size_t function;          /* index; SIZE_MAX: none */
-    size_t caller_index;      /* index of the caller's row; SIZE_MAX: none */
-    size_t map;               /* index; SIZE_MAX: none */
-    size_t depth;             /* callers it has */
-    bool kernel, interpreted; /* interpreted: a function that an interpreter runs */
+    size_t function;     /* index; SIZE_MAX: none */
+    size_t caller_index; /* index of the caller's row; SIZE_MAX: none */
+    size_t map;          /* index; SIZE_MAX: none */
+    size_t depth;        /* callers it has */
+    bool kernel;
+    uint32_t line; /* of the source, of a function that an interpreter runs; else 0 */
 };
 
 struct recorded_thread {

@@ -80,6 +80,8 @@ struct report {
     size_t cells; /* of each one's line of time */
 };
 
+struct verdict;
+
 /* cells: 1 to REPORT_CELLS. */
 int report_make(const struct recording *recording, size_t cells, struct report *ret,
                 struct prcb_error *err);
@@ -99,15 +101,18 @@ enum report_table {
 
 struct report_style {
     unsigned tables;
-    size_t top;            /* rows of a table; 0: all */
-    bool idle;             /* stacks: those of threads that idle by design, too */
-    const char *separator; /* of report_print_csv */
+    size_t top;                    /* rows of a table; 0: all */
+    bool idle;                     /* stacks: those of threads that idle by design, too */
+    const char *separator;         /* of report_print_csv */
+    const struct verdict *verdict; /* report_verdict.h; NULL: none is shown */
 };
 
 void report_print_text(const struct report *report, const struct report_style *style, FILE *out);
 void report_print_csv(const struct report *report, const struct report_style *style, FILE *out);
-/* The lines in front of the tables: why the recording is there, what it is of, what it lacks. */
-void report_print_head(const struct report *report, FILE *out);
+/* The lines in front of the tables: why the recording is there, what held threads up, what it is
+ * of, what it lacks. */
+void report_print_head(const struct report *report, const struct verdict *verdict, size_t columns,
+                       FILE *out);
 /* Returns a fact's number; 0: the recording does not tell it. */
 uint64_t report_number_fact(const struct recording *r, const char *name);
 /* Why a file of prcb flight was kept. Returns whether somebody asked for it, so that it is about no
@@ -115,7 +120,7 @@ uint64_t report_number_fact(const struct recording *r, const char *name);
 bool report_print_saved(const struct report *report, FILE *out);
 /* The critical path of the process that lived longest, in a sentence. */
 void report_print_path(const struct report *report, FILE *out);
-int report_print_brief(const struct report *report, FILE *out);
+int report_print_brief(const struct report *report, const struct verdict *verdict, FILE *out);
 int report_print_json(const struct report *report, const struct report_style *style, FILE *out);
 
 #endif

@@ -419,7 +419,9 @@ static void running(struct making *m, const char *rule)
         fputs(" of it by ", s.out);
         verdict_put_comm(s.out, most->comm, sizeof(most->comm), most->ended ? 0 : most->pid);
     }
-    fputs("); prcb record -g says in which functions.", s.out);
+    fputs(")", s.out);
+    fputs(m->f->ran_in ? m->f->ran_in : "; prcb record -g says in which functions", s.out);
+    fputs(".", s.out);
     end(m, &s, rule, m->run_ns, m->run_ns + m->sure_ns);
 }
 
@@ -646,4 +648,45 @@ void verdict_free(struct verdict *verdict)
     for (size_t i = 0; i < verdict->count; i++)
         free(verdict->lines[i].text);
     verdict->count = 0;
+}
+
+void verdict_write_sentence(FILE *out, const char *lead, const char *text, size_t columns)
+{
+    size_t used = strlen(lead);
+
+    fputs(lead, out);
+    for (bool first = true; *text; first = false) {
+        size_t length = strcspn(text, " "), width = 0;
+
+        for (size_t i = 0; i < length; i++)
+            width += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (!first && used + 1 + width > columns) {
+            fprintf(out, "\n%s  ", lead);
+            used = strlen(lead) + 2;
+        } else if (!first) {
+            fputc(' ', out);
+            used++;
+        }
+        fprintf(out, "%.*s", (int)length, text);
+        used += width;
+        text += length + strspn(text + length, " ");
+    }
+    fputc('\n', out);
+}
+
+json_object *verdict_json(struct json_doc *b, const struct verdict *verdict)
+{
+    json_object *lines = json_object_new_array();
+
+    for (size_t i = 0; i < verdict->count; i++) {
+        const struct verdict_line *line = &verdict->lines[i];
+        json_object *row = json_object_new_object();
+
+        json_doc_put_text(b, row, "rule", line->rule);
+        json_doc_put_member(b, row, "ns", line->ns, line->of_ns);
+        json_doc_put_member(b, row, "of_ns", line->of_ns, line->of_ns);
+        json_doc_put_text(b, row, "text", line->text);
+        json_doc_append(b, lines, row);
+    }
+    return lines;
 }

@@ -9,9 +9,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "around.h"
 #include "held_words.h"
+#include "json_doc.h"
 #include "objects.h"
 #include "unanswered.h"
 #include "whom.h"
@@ -29,7 +31,8 @@ struct verdict_figures {
     const struct around *around;         /* NULL: not known */
     const struct unanswered *unanswered; /* NULL: not looked for */
     const struct held_threads *held;     /* NULL: nothing is stopped or frozen */
-    const char *quota; /* words of held_quota_write; NULL: none is known to hold anybody back */
+    const char *quota;  /* words of held_quota_write; NULL: none is known to hold anybody back */
+    const char *ran_in; /* of a recording: "; 40 % of the samples are in f", or ""; else NULL */
 };
 
 #define VERDICT_MOST 6
@@ -44,5 +47,10 @@ struct verdict {
 
 int verdict_make(const struct verdict_figures *figures, struct verdict *ret); /* 0 or -ENOMEM */
 void verdict_free(struct verdict *verdict);
+
+/* Writes a sentence behind lead, wrapped between words. */
+void verdict_write_sentence(FILE *out, const char *lead, const char *text, size_t columns);
+/* Makes an array of {"rule", "ns", "of_ns", "text"}. */
+json_object *verdict_json(struct json_doc *b, const struct verdict *verdict);
 
 #endif

@@ -398,6 +398,7 @@ void verdict_put_behind(FILE *out, const struct making *m, const struct group *g
     }
     fputs(shown ? " of that" : "", out);
     if (!shown && whole && count)
-        fputs(", behind many others", out);
+        fputs(m->f->ran_in ? ", behind threads that are not recorded" : ", behind many others",
+              out);
     free(rows);
 }

@@ -114,23 +114,6 @@ static json_object *make_now(struct json_doc *b, const struct why_output *output
     return row;
 }
 
-static json_object *make_verdict(struct json_doc *b, const struct verdict *verdict)
-{
-    json_object *lines = json_object_new_array();
-
-    for (size_t i = 0; i < verdict->count; i++) {
-        const struct verdict_line *line = &verdict->lines[i];
-        json_object *row = json_object_new_object();
-
-        json_doc_put_text(b, row, "rule", line->rule);
-        json_doc_put_member(b, row, "ns", line->ns, line->of_ns);
-        json_doc_put_member(b, row, "of_ns", line->of_ns, line->of_ns);
-        json_doc_put_text(b, row, "text", line->text);
-        json_doc_append(b, lines, row);
-    }
-    return lines;
-}
-
 static json_object *make_path(struct json_doc *b, const struct why_output *output,
                               const struct why_path *path, bool stacks)
 {
@@ -177,7 +160,7 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
     json_doc_put_member(b, row, "pid", (uint64_t)process->pid, process->pid);
     json_doc_put_text(b, row, "comm", process->comm);
     json_doc_put(b, row, "verdict",
-                 make_verdict(b, output->verdicts
+                 verdict_json(b, output->verdicts
                                      ? &output->verdicts[process - output->report->processes]
                                      : output->verdict));
     json_doc_put_number(b, row, "threads", process->threads);
@@ -212,7 +195,7 @@ int why_write_json(FILE *out, const struct why_output *output)
 
     json_doc_put_text(&b, document, "tier", prcb_tier_name(prcb_session_tier(output->session)));
     json_doc_put_number(&b, document, "wall_ns", output->wall_ns);
-    json_doc_put(&b, document, "verdict", make_verdict(&b, output->verdict));
+    json_doc_put(&b, document, "verdict", verdict_json(&b, output->verdict));
     for (size_t i = 0; i < output->report->count; i++)
         json_doc_append(&b, processes, make_process(&b, output, &output->report->processes[i]));
     json_doc_put(&b, document, "processes", processes);

@@ -477,31 +477,6 @@ static void write_ready(FILE *out, const struct why_output *output,
                    output->columns);
 }
 
-/* Writes a sentence, wrapped between words. */
-static void write_sentence(FILE *out, const char *lead, const char *text, size_t columns)
-{
-    size_t used = strlen(lead);
-
-    fputs(lead, out);
-    for (bool first = true; *text; first = false) {
-        size_t length = strcspn(text, " "), width = 0;
-
-        for (size_t i = 0; i < length; i++)
-            width += ((unsigned char)text[i] & 0xc0) != 0x80;
-        if (!first && used + 1 + width > columns) {
-            fprintf(out, "\n%s  ", lead);
-            used = strlen(lead) + 2;
-        } else if (!first) {
-            fputc(' ', out);
-            used++;
-        }
-        fprintf(out, "%.*s", (int)length, text);
-        used += width;
-        text += length + strspn(text + length, " ");
-    }
-    fputc('\n', out);
-}
-
 #define OWN_LINES 2 /* of a process among others */
 
 static void write_process(FILE *out, const struct why_output *output,
@@ -523,7 +498,7 @@ static void write_process(FILE *out, const struct why_output *output,
         fprintf(out, " (%d)", (int)process->pid);
     fprintf(out, ", %s, %s: %s of thread time\n", threads, wall, sum);
     for (size_t i = 0; own && i < own->count && i < OWN_LINES; i++)
-        write_sentence(out, "  ", own->lines[i].text, output->columns);
+        verdict_write_sentence(out, "  ", own->lines[i].text, output->columns);
     for (size_t i = 0; i < process->cause_count; i++) {
         if (!ready && shown_of(output, &process->causes[i]) < process->ready_ns) {
             write_ready(out, output, process);
@@ -648,7 +623,7 @@ void why_write_text(FILE *out, const struct why_output *output)
     uint64_t shown = 0;
 
     for (size_t i = 0; i < output->verdict->count; i++)
-        write_sentence(out, "", output->verdict->lines[i].text, output->columns);
+        verdict_write_sentence(out, "", output->verdict->lines[i].text, output->columns);
     if (output->verdict->count)
         fputc('\n', out);
 

@@ -70,16 +70,22 @@ static bool is_saved(const struct recording *r)
     return by != NULL;
 }
 
+struct brief {
+    const struct report *report;
+    const struct verdict *verdict;
+};
+
 /* The first lines of the report for people, and the critical path. */
-static json_object *make_verdict(struct json_doc *b, const struct report *report)
+static json_object *make_verdict(struct json_doc *b, const struct brief *brief)
 {
+    const struct report *report = brief->report;
     json_object *ret = json_object_new_array();
     char *text = NULL, *rest;
     size_t size, used = 0;
     FILE *out = open_memstream(&text, &size);
 
     if (out) {
-        report_print_head(report, out);
+        report_print_head(report, brief->verdict, SIZE_MAX, out);
         if (!is_saved(report->recording))
             report_print_path(report, out);
         fclose(out);
@@ -210,13 +216,14 @@ static size_t left(size_t count, size_t shown)
 
 static json_object *make_brief(struct json_doc *b, const void *of, size_t shown)
 {
-    const struct report *report = of;
+    const struct brief *brief = of;
+    const struct report *report = brief->report;
     json_object *ret = json_doc_new(b, JSON_REPORT_BRIEF);
     char *source = recording_fact(report->recording, "switch_source");
 
     put_cut(b, ret, "tier", source, NAME_MOST);
     json_doc_put_number(b, ret, "span_ns", report->span_ns);
-    json_doc_put(b, ret, "verdict", make_verdict(b, report));
+    json_doc_put(b, ret, "verdict", make_verdict(b, brief));
     json_doc_put_number(b, ret, "threads", report->thread_count);
     json_doc_put_if(b, ret, "causes", report->has_switches,
                     report->has_switches ? make_waits(b, report, shown) : NULL);
@@ -233,7 +240,9 @@ static json_object *make_brief(struct json_doc *b, const void *of, size_t shown)
     return ret;
 }
 
-int report_print_brief(const struct report *report, FILE *out)
+int report_print_brief(const struct report *report, const struct verdict *verdict, FILE *out)
 {
-    return json_doc_write_brief(make_brief, report, ROWS_MOST, out);
+    const struct brief brief = {report, verdict};
+
+    return json_doc_write_brief(make_brief, &brief, ROWS_MOST, out);
 }

@@ -3,6 +3,7 @@
  * Writes the report for programs: JSON, and lines of values. Absent is null, or empty.
  */
 #include "report.h"
+#include "report_verdict.h"
 
 #include <inttypes.h>
 
@@ -267,6 +268,7 @@ int report_print_json(const struct report *report, const struct report_style *st
     json_doc_put_bool(b, top, "complete", report->recording->complete);
     json_doc_put_text(b, top, "unit", report->weight_is_ns ? "ns" : "events");
     json_doc_put_number(b, top, "span_ns", report->span_ns);
+    json_doc_put_if(b, top, "verdict", style->verdict, report_verdict_json(b, style->verdict));
     json_doc_put_number(b, top, "samples", report->samples);
     json_doc_put_number(b, top, "weight", report->weight);
     json_doc_put_member(b, top, "samples_complete", report->complete,

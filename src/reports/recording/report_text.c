@@ -5,6 +5,7 @@
 #include "array.h"
 #include "critical.h"
 #include "report.h"
+#include "report_verdict.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -155,12 +156,14 @@ static void print_interpreted(const struct report *report, FILE *out)
                 percent(whole, all), all);
 }
 
-static void print_head(const struct report *report, FILE *out)
+static void print_head(const struct report *report, const struct verdict *verdict, size_t columns,
+                       FILE *out)
 {
     static const char *const facts[] = {"command", "event", "sample_source"};
     char *values[3], time[CELL];
     bool asked = report_print_saved(report, out);
 
+    report_verdict_print(verdict, columns, out);
     for (size_t i = 0; i < 3; i++)
         values[i] = recording_fact(report->recording, facts[i]);
     if (values[0]) {
@@ -656,15 +659,16 @@ static void print_timeline(const struct report *report, FILE *out)
     fputc('\n', out);
 }
 
-void report_print_head(const struct report *report, FILE *out)
+void report_print_head(const struct report *report, const struct verdict *verdict, size_t columns,
+                       FILE *out)
 {
-    print_head(report, out);
+    print_head(report, verdict, columns, out);
     print_held_back(report, out);
 }
 
 void report_print_text(const struct report *report, const struct report_style *style, FILE *out)
 {
-    report_print_head(report, out);
+    report_print_head(report, style->verdict, format_columns(out), out);
     if (style->tables & REPORT_FUNCTIONS && has_samples(report))
         print_functions(report, style, out);
     if (style->tables & REPORT_THREADS)

@@ -28,6 +28,7 @@
 #include "export.h"
 #include "lines.h"
 #include "report.h"
+#include "report_verdict.h"
 #include "switch_rows.h"
 #endif
 #ifdef HAVE_PAGE
@@ -444,23 +445,29 @@ static int print_tables(const struct run *run, const struct recording *recording
         .separator = run->form.separator,
     };
     struct report report;
+    struct verdict *verdict = NULL;
     int result;
 
     if (run->tables & TABLE_SWITCHES)
         return switch_rows_print_csv(recording, run->names ? SWITCH_NAMES_WPA : SWITCH_NAMES_OWN,
                                      style.top, run->form.separator, out, err);
     result = report_make(recording, timeline_cells(run, out), &report, err);
-
     if (result)
         return result;
+    if (!run->tables && run->form.number != FORMAT_CSV && report_verdict_make(&report, &verdict)) {
+        report_free(&report);
+        return prcb_fail(err, -ENOMEM, "out of memory");
+    }
+    style.verdict = verdict;
     if (run->form.number == FORMAT_JSON)
         result = report_print_json(&report, &style, out);
     else if (run->form.number == FORMAT_BRIEF)
-        result = report_print_brief(&report, out);
+        result = report_print_brief(&report, verdict, out);
     else if (run->form.number == FORMAT_CSV)
         report_print_csv(&report, &style, out);
     else
         report_print_text(&report, &style, out);
+    report_verdict_free(verdict);
     report_free(&report);
     return result ? prcb_fail(err, result, "out of memory") : 0;
 }
