@@ -415,6 +415,9 @@ struct prcb_chosen {
     uint32_t whole;                /* 1: the last node is the list's */
     const struct prcb_node *nodes; /* borrowed during the call */
     pid_t lock_holder; /* who had its lock then, by its own process's number; 0: nobody */
+    /* With prcb_chain.span_at, and ended is not set: the span of a trace as the wait began. */
+    uint32_t span_state;           /* enum prcb_span_state, of prcb/stack.h; there: */
+    unsigned char span_record[28]; /* what the variable led to, by OTEP 4947 to its attributes */
 };
 typedef int (*prcb_chosen_fn)(const struct prcb_chosen *chosen, void *ctx);
 
@@ -430,7 +433,7 @@ PRCB_API int prcb_chosen_read(struct prcb *p, prcb_chosen_fn fn, void *ctx, uint
 #define PRCB_CHAIN_NONE UINT32_MAX
 struct prcb_chain {
     size_t size;   /* sizeof(struct prcb_chain) */
-    uint64_t head; /* its address */
+    uint64_t head; /* its address; 0: there is no list */
     uint64_t
         proof; /* the word at proof_at in it while it is this thread's: else nothing is copied */
     uint32_t proof_at;
@@ -441,6 +444,7 @@ struct prcb_chain {
     uint32_t byte;     /* and a byte, that are copied; PRCB_CHAIN_NONE: 0 */
     uint64_t lock_at;  /* a lock that the thread may wait for, as of struct prcb_stack; 0: none */
     uint32_t lock_number;
+    uint64_t span_at; /* the thread's variable that publishes its span (prcb/span.h); 0: none */
 };
 
 /* From now on the list is copied with each wait of this account's thread that is chosen, as it

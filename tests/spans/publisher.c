@@ -6,9 +6,14 @@
  *     publisher [LIBRARY.so]   four threads, each in a span of its own that waits in its own way:
  *                              1 sleeps, 2 waits for a futex, 3 reads from a pipe, the record of 4
  *                              is not valid. Prints "ready" and waits for its input.
- *     publisher work           one thread: sleeps 400 ms in span 1, 200 ms in span 2, 200 ms in
- * none publisher ready          one thread in span 1: 40 times it sleeps for 10 ms and runs for 5
- * ms publisher changes        changes its span a million times, and sleeps in the midst of it
+ *
+ * One thread:
+ *
+ *     publisher work           sleeps 400 ms in span 1, 200 ms in span 2, 200 ms in none
+ *     publisher ready          in span 1 it sleeps for 10 ms and runs for 5 ms, 40 times
+ *     publisher brief          sleeps 3 ms in span 1, 1 ms in span 2, 2 ms in none, 200 times.
+ *                              Prints its pid and how long this took in the first two, in ns
+ *     publisher changes        changes its span a million times, and sleeps in the midst of it
  *
  * The trace of n is sixteen bytes n, its span eight.
  */
@@ -82,6 +87,33 @@ static void wake_up(void)
     }
 }
 
+static uint64_t monotonic(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void brief(void)
+{
+    static const useconds_t us[] = {2000, 3000, 1000};
+    uint64_t ns[3] = {0}, began;
+
+    for (int n = 1; n <= 2; n++) {
+        set(&records[n], n);
+        records[n].valid = 1;
+    }
+    for (int i = 0; i < 600; i++) {
+        *variable() = i % 3 ? &records[i % 3] : NULL;
+        began = monotonic();
+        usleep(us[i % 3]);
+        ns[i % 3] += monotonic() - began;
+    }
+    printf("%d took %llu %llu\n", (int)getpid(), (unsigned long long)ns[1],
+           (unsigned long long)ns[2]);
+}
+
 /* Half of a span is no span: that is what `valid` is for. */
 static void change(void)
 {
@@ -135,7 +167,11 @@ int main(int argc, char **argv)
         return fprintf(stderr, "%s\n", dlerror()), 1;
 #else
     if (argc > 1)
-        return (*argv[1] == 'w' ? work : *argv[1] == 'r' ? wake_up : change)(), 0;
+        return (*argv[1] == 'w'   ? work
+                : *argv[1] == 'r' ? wake_up
+                : *argv[1] == 'b' ? brief
+                                  : change)(),
+               0;
 #endif
     if (pipe(ends) || pthread_mutex_lock(&lock))
         return 1;

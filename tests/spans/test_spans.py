@@ -175,6 +175,40 @@ class Publishers(unittest.TestCase):
         self.assertGreater(by.get(hog.pid, 0), 0, row)  # others may want the processor, too
         self.assertNotIn(row["pid"], by)
 
+    def brief(self):
+        """A shell command: programs that wait for 1 to 3 ms, by their own variable and by a library's."""
+        for name, flags in LIBRARIES.items():
+            self.build(f"lib{name}.so", "-DLIBRARY", "-shared", "-fPIC", *flags)
+            self.build(f"linked-{name}", "-DNO_VARIABLE", "-L.", f"-l:lib{name}.so", "-Wl,-rpath,$ORIGIN")
+        return ["sh", "-c", 'cd "$0"; ./exported brief & ./linked-gnu brief & ./linked-desc brief; wait', self.folder]
+
+    def check_brief(self, said, waited):
+        """Most of it is known, and no more than the program itself says. waited: pid, span, ns"""
+        took = re.findall(r"(?m)^(\d+) took (\d+) (\d+)$", said)
+        self.assertEqual(len(took), 3, said)
+        for pid, *both in took:
+            for span, ns in zip(("01" * 8, "02" * 8), map(int, both)):
+                with self.subTest(pid=pid, span=span):
+                    self.assertTrue(0.4 * ns < waited[int(pid), span] <= ns, (ns, waited))
+
+    @unittest.skipUnless(BPF, "waits between looks: needs eBPF")
+    def test_waits_between_looks(self):
+        output = subprocess.run([PRCB, "why", "--tier", "bpf", "--spans", "-j", "--budget", "100", "--", *self.brief()],
+                                capture_output=True, text=True, check=True).stdout
+        report = json.loads(output[output.index("{"):])
+        self.check_sums(report)
+        self.check_brief(output, {(row["pid"], row["span_id"]): waits(row, "sleep") for row in report["spans"]["rows"]})
+        self.assertGreater(waits(report["spans"]["none"], "sleep"), 3 * 100 * MS)
+
+    @unittest.skipUnless(BPF, "needs eBPF")
+    def test_waits_between_looks_are_recorded(self):
+        path = str(self.folder / "brief.db")
+        said = subprocess.run([PRCB, "record", "-g", "--spans", "-o", path, "--", *self.brief()],
+                              capture_output=True, text=True, check=True).stdout
+        report = subprocess.run([PRCB, "report", "-j", path], capture_output=True, text=True, check=True).stdout
+        self.check_brief(said, {(wait["pid"], row["span_id"]): wait["ns"]
+                                for row in json.loads(report)["spans"] for wait in row["waits"]})
+
     @unittest.skipUnless(BPF, "needs eBPF")
     def test_recordings(self):
         path = str(self.folder / "work.db")

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define NAME           "otel_thread_ctx_v1"
-#define RECORD         28           /* bytes before the attributes */
 #define DESCRIPTOR     4096         /* bytes of a thread's that are searched */
 #define STACK_MOST     (1u << 20)   /* bytes above the stack pointer that are searched for it */
 #define RING_MOST      65536        /* threads of musl's rings that are looked at in all */
@@ -326,33 +325,37 @@ static bool is_zero(const unsigned char *bytes, size_t size)
     return !size;
 }
 
-static enum span_state read_record(const struct reader *r, uint64_t variable,
-                                   struct span_answer *ret)
+void spans_decode(const unsigned char record[SPAN_RECORD], struct span_answer *ret)
 {
-    unsigned char record[RECORD];
-    uint64_t at;
-
-    if (!variable)
-        return SPAN_NONE;
-    if (!memory_word(r->memory, variable, &at))
-        return SPAN_UNREAD;
-    if (!at)
-        return SPAN_NONE;
-    if (at % 2 || !memory_bytes(r->memory, at, record, sizeof(record)))
-        return SPAN_UNREAD;
+    ret->state = SPAN_NONE;
     if (record[24] != 1 || is_zero(record, 16) || is_zero(record + 16, 8))
-        return SPAN_NONE;
+        return;
     memcpy(ret->trace_id, record, 16);
     memcpy(ret->span_id, record + 16, 8);
     ret->flags = record[25];
-    return SPAN_THERE;
+    ret->state = SPAN_THERE;
+}
+
+static void read_record(const struct reader *r, uint64_t variable, struct span_answer *ret)
+{
+    unsigned char record[SPAN_RECORD];
+    uint64_t at = 0;
+
+    ret->state = SPAN_UNREAD;
+    if (variable && !memory_word(r->memory, variable, &at))
+        return;
+    if (!at)
+        ret->state = SPAN_NONE;
+    else if (at % 2 == 0 && memory_bytes(r->memory, at, record, sizeof(record)))
+        spans_decode(record, ret);
 }
 
 void spans_read(const struct span_places *places, struct memory *memory,
                 const struct span_thread *thread, struct span_answer *ret)
 {
     struct reader r = {.memory = memory};
-    bool found;
+    uint64_t first = 0;
+    bool found, same = true;
 
     *ret = (struct span_answer){.state = SPAN_UNPUBLISHED};
     if (!places->count)
@@ -360,14 +363,16 @@ void spans_read(const struct span_places *places, struct memory *memory,
     ret->state = SPAN_UNREAD;
     found = find_thread(&r, thread);
     for (uint32_t i = 0; found && i < places->count; i++) {
-        uint64_t variable;
-        uint32_t state = find_variable(&r, &places->rows[i], &variable)
-                             ? read_record(&r, variable, ret)
-                             : SPAN_UNREAD;
+        struct span_answer answer = {.state = SPAN_UNREAD};
+        uint64_t variable = 0;
 
+        if (find_variable(&r, &places->rows[i], &variable))
+            read_record(&r, variable, &answer);
+        first = i ? first : variable;
+        same = same && variable && variable == first;
         /* More than one may publish: that one counts which has a span. */
-        ret->state = state > ret->state ? state : ret->state;
-        if (ret->state == SPAN_THERE)
-            return;
+        if (answer.state > ret->state)
+            *ret = answer;
     }
+    ret->variable = found && same ? first : 0;
 }

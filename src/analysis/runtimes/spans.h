@@ -34,7 +34,10 @@ struct span_answer {
     uint32_t state; /* enum span_state */
     uint32_t flags; /* trace-flags */
     unsigned char trace_id[16], span_id[8];
+    uint64_t variable; /* the thread's, as long as it is in this program; 0: there may be others */
 };
+
+#define SPAN_RECORD 28 /* bytes before the attributes */
 
 /* How a file's code gets to the variable. */
 enum span_way {
@@ -62,6 +65,9 @@ struct span_thread {
 
 /* Looks at a file that the process has mapped. bias: of addresses to its own. */
 void spans_add(struct span_places *places, Elf *elf, uint64_t bias);
+
+/* Says what a record is that a thread's variable led to, but for answer->variable. */
+void spans_decode(const unsigned char record[SPAN_RECORD], struct span_answer *ret);
 
 /* memory: within a question (memory_begin). */
 void spans_read(const struct span_places *places, struct memory *memory,

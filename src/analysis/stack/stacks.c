@@ -113,13 +113,16 @@ struct known_wait {
     struct span_answer span;
 };
 
-/* Whether a thread's frames in an interpreter are copied as its waits begin. */
+/* Whether a thread's frames in an interpreter, and its span, are copied as its waits begin. */
 struct known_chain {
-    bool there;        /* they are, */
+    bool there;        /* frames are, */
     bool none;         /* or the thread was none of an interpreter's */
-    uint64_t asked_ns; /* when it was asked where they are */
-    uint64_t lock_at;  /* as of prcb_stack */
-    uint32_t lock_number;
+    uint64_t asked_ns; /* when it was asked where they are, */
+    uint64_t span_ns;  /* and where the span is: */
+    uint64_t span_at;  /* there, as it was said last, */
+    uint64_t program;  /* in the process of this identity, */
+    uint64_t since_ns; /* for waits that began later */
+    struct prcb_chain is;
 };
 
 /* A function of a file. */
@@ -904,8 +907,8 @@ static bool is_copied(const struct prcb_stacks *s, uint64_t key)
 static void set_chain(struct prcb_stacks *s, uint64_t key, const struct runtime_chain *said,
                       uint64_t lock_at, uint32_t lock_number, struct known_chain *chain)
 {
-    const struct prcb_chain own = {
-        .size = sizeof(own),
+    chain->is = (struct prcb_chain){
+        .size = sizeof(chain->is),
         .head = said->head,
         .proof = said->proof,
         .proof_at = said->proof_at,
@@ -916,14 +919,11 @@ static void set_chain(struct prcb_stacks *s, uint64_t key, const struct runtime_
         .byte = said->byte,
         .lock_at = lock_at,
         .lock_number = lock_number,
+        .span_at = chain->is.span_at,
     };
-
-    *chain = (struct known_chain){
-        .there = said->head && !prcb_chosen_chain(s->session, key, &own, NULL),
-        .asked_ns = now_ns(),
-        .lock_at = lock_at,
-        .lock_number = lock_number,
-    };
+    chain->asked_ns = now_ns();
+    chain->none = false;
+    chain->there = said->head && !prcb_chosen_chain(s->session, key, &chain->is, NULL);
 }
 
 /* Lets the frames of an interpreter's thread be copied as its next waits begin. */
@@ -936,6 +936,32 @@ static void follow_chain(struct prcb_stacks *s, uint64_t key)
         return;
     set_chain(s, key, &runtime->chain, runtime->lock_at, runtime->lock_number, chain);
     chain->none = runtime->state == RUNTIME_NONE && !runtime->unread[0];
+}
+
+/* Lets a thread's span be copied as its next waits begin. What was read of a thread that ran
+ * meanwhile has to be said twice. */
+static void follow_span(struct prcb_stacks *s, const struct process *process, uint64_t key,
+                        bool proven)
+{
+    uint64_t variable = unwinder_span(s->unwinder)->variable;
+    struct known_chain *chain = s->copies ? kept_of(&s->chains, key, sizeof(*chain)) : NULL;
+    bool again;
+
+    if (!chain)
+        return;
+    again =
+        variable && !proven && (chain->span_at != variable || chain->program != process->identity);
+    chain->span_at = variable;
+    chain->program = process->identity;
+    chain->span_ns = again ? 0 : now_ns();
+    variable = again ? 0 : variable;
+    if (chain->is.span_at == variable)
+        return;
+    chain->is.size = sizeof(chain->is);
+    chain->is.span_at = variable;
+    if (prcb_chosen_chain(s->session, key, &chain->is, NULL))
+        chain->is.span_at = 0;
+    chain->since_ns = now_ns();
 }
 
 /* The same of one thread, if the process that says so has it. */
@@ -1002,6 +1028,8 @@ static int note_runtime(struct prcb_stacks *s, struct prcb_thread *t, const stru
         result = has_not_moved(a, &unwinder_frozen(s->unwinder)->at);
     if (!result)
         result = proves(t, a);
+    if (!result && unwinder_span(s->unwinder)->state != SPAN_UNPUBLISHED)
+        follow_span(s, process, a->key, true);
     s->status.interpreted += !result && runtime->state == RUNTIME_COMPLETE;
     /* Of one that is over there may be a copy. */
     s->status.uninterpreted += result ? runtime->state != RUNTIME_NONE && !is_copied(s, a->key)
@@ -1158,6 +1186,35 @@ static bool lacks_chain(struct prcb_stacks *s, const struct prcb_chosen *chosen,
            (!chain || now_ns() - chain->asked_ns > CHAIN_ASK_NS);
 }
 
+/* The same of its span. */
+static bool lacks_span(struct prcb_stacks *s, const struct prcb_chosen *chosen,
+                       const struct process *process)
+{
+    const struct known_chain *chain = table_find(&s->chains, chosen->key);
+
+    return s->copies && unwinder_has_spans(s->unwinder, (unsigned)(process - s->processes)) &&
+           (!chain || ((!chain->is.span_at || chain->program != process->identity) &&
+                       now_ns() - chain->span_ns > CHAIN_ASK_NS));
+}
+
+/* Says the span that came with a wait. */
+static void take_span(struct prcb_stacks *s, const struct prcb_chosen *chosen,
+                      const struct process *process, struct span_answer *ret)
+{
+    const struct known_chain *chain = table_find(&s->chains, chosen->key);
+
+    *ret = (struct span_answer){.state = SPAN_UNPUBLISHED};
+    if (!unwinder_has_spans(s->unwinder, (unsigned)(process - s->processes)))
+        return;
+    ret->state = SPAN_UNREAD;
+    if (!chain || !chain->is.span_at || chain->program != process->identity ||
+        chosen->began_ns < chain->since_ns || chosen->span_state < PRCB_SPAN_NONE)
+        return;
+    ret->state = SPAN_NONE;
+    if (chosen->span_state == PRCB_SPAN_THERE)
+        spans_decode(chosen->span_record, ret);
+}
+
 /* Both are words of the session's own programs, as they were copied. */
 _Static_assert(sizeof(struct prcb_node) == sizeof(struct runtime_node), "nodes are handed on");
 
@@ -1173,7 +1230,7 @@ static void set_frozen(struct frozen *frozen, const struct prcb_chosen *chosen)
 }
 
 static int unwind_with(struct prcb_stacks *s, const struct prcb_chosen *chosen, pid_t own,
-                       struct found *found)
+                       const uint64_t *robust, struct found *found)
 {
     struct frozen *frozen = unwinder_frozen(s->unwinder);
     int result;
@@ -1182,7 +1239,7 @@ static int unwind_with(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
     frozen->nodes = (const struct runtime_node *)chosen->nodes;
     frozen->whole = chosen->whole != 0;
     frozen->began_ns = chosen->began_ns;
-    result = unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes), own, NULL,
+    result = unwinder_unwind(s->unwinder, (unsigned)(found->process - s->processes), own, robust,
                              found->addresses, &found->count, &found->end);
     frozen->node_count = 0;
     return result;
@@ -1197,6 +1254,8 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
     bool copied = chosen->node_count && unwinder_has_runtime(s->unwinder, image);
     struct prcb_thread *t = copied ? NULL : open_going_on(s, chosen, process);
     bool asks = !copied && lacks_chain(s, chosen, process);
+    uint64_t robust;
+    bool asks_span = lacks_span(s, chosen, process) && !reach_robust(chosen->tid, &robust);
     pid_t own = 0;
     int result;
 
@@ -1204,13 +1263,17 @@ static int unwind_copy(struct prcb_stacks *s, const struct prcb_chosen *chosen, 
     found->copied = copied;
     found->interpreted = false;
     /* Pointers alone do not say that two copies of an interpreter's frames are the same. */
-    found->alike = t || asks || copied ? NULL : alike_find(s->alike, key_of(process), frozen);
+    found->alike =
+        t || asks || asks_span || copied ? NULL : alike_find(s->alike, key_of(process), frozen);
     if (found->alike)
         return 0;
-    if (copied || t || asks)
-        own = process->nested && !copied ? own_number(chosen->pid, chosen->tid, &process->nested)
-                                         : chosen->tid; /* whom copies are of needs no number */
-    result = unwind_with(s, chosen, own, found);
+    if (copied || t || asks || asks_span)
+        own = process->nested && (!copied || asks_span)
+                  ? own_number(chosen->pid, chosen->tid, &process->nested)
+                  : chosen->tid; /* whom copies are of needs no number */
+    result = unwind_with(s, chosen, own, asks_span ? &robust : NULL, found);
+    if (!result && asks_span)
+        follow_span(s, process, chosen->key, false);
     if (!result && asks) {
         follow_chain(s, chosen->key);
         follow_all(s, process);
@@ -1254,7 +1317,7 @@ static void count_runtime(struct prcb_stacks *s, const struct prcb_chosen *chose
 }
 
 static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen,
-                         const struct known_stack **ret)
+                         const struct known_stack **ret, struct span_answer *ret_span)
 {
     struct found found = {.end = STACK_BROKEN, .kernel = "", .process = seen_since(s, chosen)};
     uint64_t began = now_ns();
@@ -1269,6 +1332,7 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
         result = unwind_copy(s, chosen, &found);
         if (found.alike) {
             count_runtime(s, chosen, &found);
+            take_span(s, chosen, found.process, ret_span);
             *ret = found.alike;
             return 0;
         }
@@ -1290,6 +1354,7 @@ static int unwind_chosen(struct prcb_stacks *s, const struct prcb_chosen *chosen
         result = make_stack(s, &found, ret);
     if (!result) {
         count_runtime(s, chosen, &found);
+        take_span(s, chosen, found.process, ret_span);
         keep_alike(s, &found, *ret);
     }
     give_up(found.process, result, began);
@@ -1576,7 +1641,7 @@ int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
                  : chosen->ended || !chosen->stack_bytes ? -EFAULT
                  : chosen->stack_bytes > unwinder_frozen(s->unwinder)->room
                      ? -EINVAL
-                     : unwind_chosen(s, chosen, &stack);
+                     : unwind_chosen(s, chosen, &stack, &wait.span);
 
     s->status.asked++;
     s->status.unwound += !result;
@@ -1584,8 +1649,8 @@ int prcb_stacks_unwind(struct prcb_stacks *s, const struct prcb_chosen *chosen,
         return explain(&about, result, err);
     chain = table_find(&s->chains, chosen->key);
     if (chain) {
-        wait.lock_at = chain->lock_at;
-        wait.lock_number = chain->lock_number;
+        wait.lock_at = chain->is.lock_at;
+        wait.lock_number = chain->is.lock_number;
     }
     return hand_out(s, stack, &wait, &about, chosen->key, chosen->switches, chosen->cause, ret);
 }

@@ -66,6 +66,11 @@ struct thread {
     struct span_row *span, *span_last;
     uint64_t span_of;
     const struct cell *span_cell;
+    /* To whom the time between the last two looks was given; and waits since the last look, each
+     * with its span, of which no look knows. */
+    struct span_row *span_between;
+    struct span_told *told;
+    size_t told_count, told_room;
     struct behind_base behind;
     size_t path;                          /* its number in paths, from 1; 0: it has none yet */
     struct thread *sibling, **sibling_at; /* of its process; where the one before points to it */
@@ -112,6 +117,9 @@ void why_add_figures(struct process *to, const struct prcb_account *a);
 void spans_met(struct why *w, struct thread *thread, const struct prcb_account *a,
                const struct prcb_stack *stack);
 int spans_take(struct why *w, struct thread *thread, const struct prcb_account *a);
+/* A wait that was chosen at random, and that no look met, is over. stack: NULL if it has none. */
+int spans_chosen(struct why *w, struct thread *thread, const struct prcb_chosen *chosen,
+                 const struct prcb_stack *stack, const struct cell *cell);
 void spans_close(struct spans *s);
 
 /* paths.c: a look is about to replace thread->last, or the account goes back. */

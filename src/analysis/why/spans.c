@@ -3,7 +3,8 @@
  * Whose waits they were: the time of accounts once more, by the span of a trace that the thread was
  * in. A wait's span is what its thread published when its stack was read, and it is that of the
  * whole wait. What lies between two waits that looks met belongs to the span that both are of, or
- * to nobody: the thread may have been in any other meanwhile.
+ * to nobody: the thread may have been in any other meanwhile. But for waits that were chosen at
+ * random, with which their span was copied: of these alone it is known how long they were.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -97,22 +98,32 @@ static struct span_row *row_of(struct spans *s, const struct prcb_span_id *id, p
     return row;
 }
 
-void spans_met(struct why *w, struct thread *thread, const struct prcb_account *a,
-               const struct prcb_stack *stack)
+/* Finds whose wait it is. NULL: that is not known. */
+static struct span_row *row_met(struct spans *s, const struct prcb_account *a,
+                                const struct prcb_stack *stack)
 {
     struct span_row *row;
 
-    if (!w->spans || stack->span_state <= PRCB_SPAN_UNREAD)
-        return;
-    thread->span_of = a->switches;
-    if (stack->span_state == PRCB_SPAN_NONE) {
-        thread->span = &w->spans->none;
-        return;
-    }
-    row = thread->span = row_of(w->spans, &stack->span, why_process_of(a));
+    if (stack->span_state <= PRCB_SPAN_UNREAD)
+        return NULL;
+    if (stack->span_state == PRCB_SPAN_NONE)
+        return &s->none;
+    row = row_of(s, &stack->span, why_process_of(a));
     row->is.tid = a->tid;
     row->is.waits++;
     memcpy(row->is.comm, a->comm, sizeof(row->is.comm));
+    return row;
+}
+
+void spans_met(struct why *w, struct thread *thread, const struct prcb_account *a,
+               const struct prcb_stack *stack)
+{
+    struct span_row *row = w->spans ? row_met(w->spans, a, stack) : NULL;
+
+    if (!row)
+        return;
+    thread->span_of = a->switches;
+    thread->span = row;
 }
 
 static void give(struct spans *s, struct span_row *row, uint32_t cause, const struct cell *cell,
@@ -144,6 +155,39 @@ struct growth {
 static bool is_off(const struct prcb_account *a)
 {
     return !(a->flags & (PRCB_ACCOUNT_RUNNING | PRCB_ACCOUNT_EXITED | PRCB_ACCOUNT_ORPHAN));
+}
+
+/* A wait between two looks. */
+struct span_told {
+    struct span_row *row;
+    const struct cell *cell;
+    uint32_t cause;
+    int64_t ns;
+};
+
+/* Its time is a part of what the account grows by until the next look; or grew by until the last
+ * one, if it was over by then and not read yet. */
+int spans_chosen(struct why *w, struct thread *thread, const struct prcb_chosen *chosen,
+                 const struct prcb_stack *stack, const struct cell *cell)
+{
+    const struct prcb_account *last = &thread->last;
+    struct span_told told = {NULL, cell, chosen->cause, (int64_t)chosen->ns};
+
+    bool over =
+        chosen->switches < last->switches || (chosen->switches == last->switches && !is_off(last));
+
+    /* A look that saw a part of it has given that to nobody. */
+    if (!w->spans || !stack || (chosen->switches <= last->switches && !over) ||
+        (over && !thread->span_between))
+        return 0;
+    told.row = row_met(w->spans, last, stack);
+    if (!told.row)
+        return w->spans->error;
+    if (!over)
+        return array_add(thread->told, thread->told_count, thread->told_room, told);
+    give(w->spans, thread->span_between, told.cause, NULL, -told.ns);
+    give(w->spans, told.row, told.cause, told.cell, told.ns);
+    return w->spans->error;
 }
 
 static uint64_t open_ready(const struct prcb_account *a)
@@ -179,6 +223,19 @@ static void give_end(struct spans *s, struct thread *thread, const struct prcb_a
     g->ns[cause] -= rest;
 }
 
+/* Waits in between whose span is known. */
+static void give_told(struct spans *s, const struct thread *thread, struct growth *g)
+{
+    for (size_t i = 0; i < thread->told_count; i++) {
+        const struct span_told *told = &thread->told[i];
+
+        if (told->ns > g->ns[told->cause])
+            continue;
+        give(s, told->row, told->cause, told->cell, told->ns);
+        g->ns[told->cause] -= told->ns;
+    }
+}
+
 /* The thread has not run since the look before. */
 static void divide_off(struct spans *s, const struct thread *thread, const struct prcb_account *a,
                        struct span_row *now, const struct growth *g)
@@ -212,7 +269,7 @@ static struct span_row *ready_over(struct spans *s, const struct thread *thread,
 static void divide(struct spans *s, struct thread *thread, const struct prcb_account *a,
                    struct span_row *now, struct growth *g)
 {
-    struct span_row *between = between_of(s, thread, now);
+    struct span_row *between = thread->span_between = between_of(s, thread, now);
     int64_t ready = (int64_t)(g->after.ready_ns - g->before.ready_ns);
 
     give_end(s, thread, a, g);
@@ -220,6 +277,7 @@ static void divide(struct spans *s, struct thread *thread, const struct prcb_acc
         give(s, now, a->open.cause, thread->cell, (int64_t)open_of(a));
         g->ns[a->open.cause] -= (int64_t)open_of(a);
     }
+    give_told(s, thread, g);
     now->ready_ns += (int64_t)open_ready(a);
     ready_over(s, thread, a, now)->ready_ns += ready - (int64_t)open_ready(a);
     between->run_ns += (int64_t)(g->after.run_ns - g->before.run_ns);
@@ -260,12 +318,14 @@ int spans_take(struct why *w, struct thread *thread, const struct prcb_account *
                          first   ? NULL
                          : still ? &now->behind
                                  : &ready_over(s, thread, a, now)->behind);
+    thread->span_between = NULL;
     if (still)
         divide_off(s, thread, a, now, &g);
     else
         divide(s, thread, a, now, &g);
     thread->span_last = now;
     thread->span_cell = thread->cell;
+    thread->told_count = 0;
     return result ? result : s->error;
 }
 

@@ -35,8 +35,10 @@ int why_open(const struct why_source *source, struct why **ret)
 
 static void free_thread(struct thread *thread)
 {
-    if (thread)
+    if (thread) {
         behind_free(&thread->behind.edges);
+        free(thread->told);
+    }
     free(thread);
 }
 
@@ -443,7 +445,7 @@ int why_chosen(struct why *w, const struct prcb_chosen *chosen, const struct prc
         return -ENOMEM;
     cell->part.count++;
     cell->part.chosen += (double)chosen->ns * chosen->one_in;
-    return 0;
+    return spans_chosen(w, thread, chosen, stack, cell);
 }
 
 /* The whole wait has this stack, from its beginning. */

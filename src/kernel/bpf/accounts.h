@@ -47,6 +47,15 @@ struct prcb_bpf_config {
 
 enum prcb_chosen_kind { PRCB_CHOSEN_OUT = 1, PRCB_CHOSEN_IN };
 
+/* As of enum prcb_span_state; THERE: what the thread's variable led to was copied. */
+enum prcb_chosen_span {
+    PRCB_CHOSEN_SPAN_UNASKED,
+    PRCB_CHOSEN_SPAN_UNREAD,
+    PRCB_CHOSEN_SPAN_NONE,
+    PRCB_CHOSEN_SPAN_THERE
+};
+#define PRCB_CHOSEN_SPAN_BYTES 28u
+
 struct prcb_chosen_record {
     __u32 kind; /* enum prcb_chosen_kind */
     __u32 slot, generation;
@@ -66,6 +75,8 @@ struct prcb_chosen_record {
     char name[64]; /* the last part of its path */
     __u32 words;   /* of a futex, how many of these could be read */
     __u32 word[3];
+    __u32 span_state; /* enum prcb_chosen_span */
+    __u8 span[PRCB_CHOSEN_SPAN_BYTES];
 };
 
 struct prcb_chosen_stack {
@@ -77,13 +88,14 @@ struct prcb_chosen_stack {
 #define PRCB_TURNS 2048
 
 /* A list in a thread's own memory, of whose nodes some words are copied with each of its waits that
- * is chosen: what an interpreter executes. All but the addresses are offsets. */
+ * is chosen: what an interpreter executes; and its variable that leads to its span of a trace. All
+ * but the addresses are offsets. */
 #define PRCB_CHAIN_NODES  128u
 #define PRCB_CHAIN_ABSENT 0xffffffffu
 struct prcb_bpf_chain {
     __u32 generation;  /* of the slot's account */
     __u32 proof_at;    /* in the head: */
-    __u64 head, proof; /* what is there as long as the head is the thread's */
+    __u64 head, proof; /* what is there as long as the head is the thread's; head 0: no list */
     __u32 hop;         /* in the head: what has the list in its place; ABSENT: it has it itself */
     __u32 first;       /* in that: the first node */
     __u32 next;        /* in a node */
@@ -91,7 +103,8 @@ struct prcb_bpf_chain {
     __u32 byte;        /* and one byte; ABSENT: 0 in its place */
     __u64 lock_at;     /* as of prcb_stack */
     __u32 lock_number;
-    __u32 slot; /* the account's, by which it is found */
+    __u32 slot;    /* the account's, by which it is found */
+    __u64 span_at; /* the variable; 0: none */
 };
 
 struct prcb_chosen_node {

@@ -85,6 +85,7 @@ static __always_inline void describe(struct prcb_chosen_record *record, struct t
     record->began_ns = tag->chosen_at;
     record->length = 0;
     record->ns = 0;
+    record->span_state = PRCB_CHOSEN_SPAN_UNASKED;
 }
 
 static __always_inline __u32 copy_bytes(struct prcb_chosen_stack *to, const void *from, __u64 bytes)
@@ -193,6 +194,23 @@ chain_of(const struct tag *tag, const struct prcb_account_block *account)
     return is_chain_of(chain, slot, account) ? chain : NULL;
 }
 
+/* The thread is the current one: nobody else writes the record that its variable leads to. */
+static __always_inline void copy_span(const struct prcb_bpf_chain *chain,
+                                      struct prcb_chosen_record *to)
+{
+    __u64 at;
+
+    if (!chain->span_at)
+        return;
+    to->span_state = PRCB_CHOSEN_SPAN_UNREAD;
+    if (!user_word(chain->span_at, 0, &at))
+        return;
+    if (!at)
+        to->span_state = PRCB_CHOSEN_SPAN_NONE;
+    else if (at % 2 == 0 && !bpf_probe_read_user(to->span, sizeof(to->span), (const void *)at))
+        to->span_state = PRCB_CHOSEN_SPAN_THERE;
+}
+
 /* The thread is still the current one, so its user memory is in reach. */
 static __noinline int copy_wait(struct prcb_chosen_stack *chosen, struct tag *tag,
                                 struct prcb_account_block *account, struct switching *s)
@@ -206,14 +224,19 @@ static __noinline int copy_wait(struct prcb_chosen_stack *chosen, struct tag *ta
     return 0;
 }
 
-static __always_inline bool record_wait(struct tag *tag, struct prcb_account_block *account,
-                                        struct switching *s)
+/* chain: without a list; NULL: there is nothing to follow. */
+static __always_inline bool record_wait(const struct prcb_bpf_chain *chain, struct tag *tag,
+                                        struct prcb_account_block *account, struct switching *s)
 {
     struct prcb_chosen_stack *chosen = bpf_ringbuf_reserve(&chosen_ring, sizeof(*chosen), 0);
 
     if (!chosen)
         return false;
     copy_wait(chosen, tag, account, s);
+    if (chain)
+        copy_span(chain, &chosen->record);
+    if (chain && !is_chain_of(chain, tag->profiles[0].slot, account))
+        chosen->record.span_state = PRCB_CHOSEN_SPAN_UNASKED;
     bpf_ringbuf_submit(chosen, BPF_RB_NO_WAKEUP);
     return true;
 }
@@ -227,8 +250,11 @@ static __always_inline bool record_with(const struct prcb_bpf_chain *chain, stru
         return false;
     copy_wait(&chosen->stack, tag, account, s);
     copy_chain(chain, &chosen->list);
-    if (!is_chain_of(chain, tag->profiles[0].slot, account))
+    copy_span(chain, &chosen->stack.record);
+    if (!is_chain_of(chain, tag->profiles[0].slot, account)) {
         chosen->list.count = chosen->list.holder = 0;
+        chosen->stack.record.span_state = PRCB_CHOSEN_SPAN_UNASKED;
+    }
     bpf_ringbuf_submit(chosen, BPF_RB_NO_WAKEUP);
     return true;
 }
@@ -255,7 +281,8 @@ static __noinline int choose(struct tag *tag, struct prcb_account_block *account
     tag->chosen = one_in;
     tag->chosen_base = cell->ns;
     chain = chain_of(tag, account);
-    if (!(chain ? record_with(chain, tag, account, s) : record_wait(tag, account, s)))
+    if (!(chain && chain->head ? record_with(chain, tag, account, s)
+                               : record_wait(chain, tag, account, s)))
         __sync_fetch_and_add(&chosen_lost, 1);
     return 0;
 }
@@ -297,7 +324,7 @@ int prcb_ran(struct sample_context *ctx)
     const struct prcb_account_block *account = tag ? account_of(&tag->profiles[0]) : NULL;
     const struct prcb_bpf_chain *chain = account ? chain_of(tag, account) : NULL;
     struct prcb_ran_record *record =
-        chain ? bpf_ringbuf_reserve(&ran_ring, sizeof(*record), 0) : NULL;
+        chain && chain->head ? bpf_ringbuf_reserve(&ran_ring, sizeof(*record), 0) : NULL;
 
     if (!record)
         return 1;

@@ -71,6 +71,10 @@ static int take(void *ctx, void *data, size_t size)
     chosen.ns = record->ns;
     chosen.registers =
         (struct prcb_registers){record->user.pc, record->user.sp, record->user.fp, record->user.lr};
+    if (!chosen.ended) {
+        chosen.span_state = record->span_state;
+        memcpy(chosen.span_record, record->span, sizeof(chosen.span_record));
+    }
     if (!chosen.ended && size >= sizeof(struct prcb_chosen_stack)) {
         chosen.stack_at = record->user.sp - PRCB_CHOSEN_RED_ZONE;
         chosen.stack = ((const struct prcb_chosen_stack *)data)->bytes;
@@ -176,6 +180,7 @@ int bpf_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *chai
         .byte = chain->byte,
         .lock_at = chain->lock_at,
         .lock_number = chain->lock_number,
+        .span_at = chain->span_at,
     };
     const uint32_t slot = (uint32_t)key;
     const struct prcb_account_block *block;
