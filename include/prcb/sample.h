@@ -314,9 +314,9 @@ struct prcb_switch_room {
  * none of the session's threads is 0 like the idle thread, its part of the record empty; there are
  * no samples' members; a waker that /proc would not show to this user is PRCB_BY_OTHERS, and
  * woken_cpu then UINT32_MAX. The records of each processor come in order, one processor after the
- * other. On the daemon tier each has room for 256 to 16,384 of them, on the bpf tier for eight a
- * kibibyte of its part of prcb_options.switch_bytes, two for a switch
- * between two of the threads: what is not read in time is overwritten and counted. So who never
+ * other. On the bpf tier each has room for eight a kibibyte of its part of
+ * prcb_options.switch_bytes; on the daemon tier for 256 to 16,384, two for a switch between two of
+ * the threads: what is not read in time is overwritten and counted. So who never
  * reads pays for no reading, and has the last ones when he does. A switch that
  * the kernel does not report has no record; the account has its time all the same. To be called by
  * one thread at a time. ret: may be NULL. -EOPNOTSUPP the session keeps none: *err says why.

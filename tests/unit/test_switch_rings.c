@@ -67,6 +67,31 @@ static void put_in(unsigned cpu, uint64_t time, uint32_t tid)
     put(cpu, &record);
 }
 
+/* As a session of one's own has it: both sides, or the one of who leaves. */
+static void put_left(unsigned cpu, uint64_t time, uint32_t tid, uint32_t next)
+{
+    put(cpu, &(struct prcb_switch_record){
+                 .time_ns = time,
+                 .kind = PRCB_SWITCH_LEFT | (next ? PRCB_SWITCH_IN : 0),
+                 .cause = next ? 200 : 99, /* that of another record */
+                 .left_cause = PRCB_CAUSE_PIPE,
+                 .flags = PRCB_SWITCH_NAMED | PRCB_SWITCH_USER,
+                 .state = 2,
+                 .syscall = 7,
+                 .tid = next ? next : 99,
+                 .pid = next ? next : 99,
+                 .prio = 120,
+                 .left_prio = 0, /* a deadline's: -1 */
+                 .ready_ns = 3,
+                 .by = 2,
+                 .waker_tid = 5,
+                 .came = "came",
+                 .left_tid = tid,
+                 .left_pid = tid,
+                 .left = "left",
+             });
+}
+
 struct seen {
     struct prcb_switch records[4 * PLACES];
     unsigned count, stop_at;
@@ -124,6 +149,41 @@ static void both_sides_of_a_switch_are_one_record(void **state)
     assert_int_equal(seen.records[4].new_tid, 0);
     assert_int_equal(room.lost, 0);
     assert_int_equal(room.full, 5 * 100 / PLACES);
+    switch_rings_close(r);
+}
+
+static void one_record_has_both_sides(void **state)
+{
+    struct switch_rings *r = open_rings();
+    struct prcb_switch_room room = {.size = sizeof(room)};
+    struct seen seen = {.count = 0};
+
+    put_left(0, 10, 1, 2);
+    put_left(0, 20, 2, 0);
+    put_in(0, 20, 3); /* at the same time, and no part of it */
+    assert_int_equal(switch_rings_read(r, keep, &seen, &room), 0);
+    assert_int_equal(seen.count, 3);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(seen.records[i].old_tid, i + 1);
+        assert_int_equal(seen.records[i].old_pid, i + 1);
+        assert_int_equal(seen.records[i].cause, PRCB_CAUSE_PIPE);
+        assert_int_equal(seen.records[i].old_state, 2);
+        assert_int_equal(seen.records[i].old_syscall, 7);
+        assert_int_equal(seen.records[i].old_prio, -1);
+        assert_string_equal(seen.records[i].old_comm, "left");
+        assert_int_equal(seen.records[i].flags & PRCB_SWITCH_USER_MODE, PRCB_SWITCH_USER_MODE);
+    }
+    assert_int_equal(seen.records[0].new_tid, 2);
+    assert_int_equal(seen.records[0].new_prio, 120);
+    assert_int_equal(seen.records[0].new_cause, PRCB_CAUSE_OTHER);
+    assert_int_equal(seen.records[0].ready_ns, 3);
+    assert_int_equal(seen.records[0].waker_tid, 5);
+    assert_string_equal(seen.records[0].new_comm, "came");
+    assert_int_equal(seen.records[1].new_tid, 0);
+    assert_int_equal(seen.records[1].waker_by, 0);
+    assert_int_equal(seen.records[1].ready_ns, 0);
+    assert_int_equal(seen.records[2].old_tid, 0);
+    assert_int_equal(seen.records[2].new_tid, 3);
     switch_rings_close(r);
 }
 
@@ -197,7 +257,10 @@ static void *write_on(void *arg)
 {
     for (unsigned i = 1; i <= RECORDS; i++) {
         struct prcb_switch_record record = {.time_ns = i,
-                                            .kind = PRCB_SWITCH_IN,
+                                            .kind = i % 2 ? PRCB_SWITCH_IN
+                                                          : PRCB_SWITCH_IN | PRCB_SWITCH_LEFT,
+                                            .left_tid = i,
+                                            .left_pid = i,
                                             .tid = i,
                                             .pid = i,
                                             .ready_ns = i,
@@ -223,7 +286,8 @@ static int in_order(const struct prcb_switch *record, void *ctx)
 
     assert_true(record->time_ns > order->last);
     assert_true(record->new_tid == n && record->new_pid == n && record->ready_ns == n &&
-                record->waker_tid == n && record->woken_ns == n);
+                record->waker_tid == n && record->woken_ns == n &&
+                record->old_tid == (n % 2 ? 0 : n) && record->old_pid == record->old_tid);
     order->last = record->time_ns;
     order->count++;
     return 0;
@@ -250,6 +314,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_sides_of_a_switch_are_one_record),
+        cmocka_unit_test(one_record_has_both_sides),
         cmocka_unit_test(who_stops_goes_on_after_that_record),
         cmocka_unit_test(what_was_overwritten_is_counted),
         cmocka_unit_test(whatever_stands_there),

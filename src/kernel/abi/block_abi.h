@@ -226,6 +226,9 @@ struct prcb_tail_block {
  */
 #define PRCB_SWITCH_OUT 1 /* the thread leaves a processor */
 #define PRCB_SWITCH_IN  2 /* ... or gets one */
+/* In sessions of one's own, alone or with PRCB_SWITCH_IN: `left` and others tell of the thread that
+ * leaves, and the switch is one record. prcbd writes two. */
+#define PRCB_SWITCH_LEFT 4
 
 #define PRCB_SWITCH_USER  1 /* flags, OUT: it waits for its own program's sake */
 #define PRCB_SWITCH_NAMED 2 /* flags: the thread's name is there, of IN also wait_ns. Since 1.9 */
@@ -234,15 +237,16 @@ struct prcb_tail_block {
 
 struct prcb_switch_record {
     __u64 time_ns; /* CLOCK_MONOTONIC: both records of one switch have the same */
-    __u8 kind;     /* PRCB_SWITCH_OUT or PRCB_SWITCH_IN: others' members mean nothing */
+    __u8 kind;     /* PRCB_SWITCH_*: others' members mean nothing */
     __u8 cause;    /* OUT: enum prcb_cause; IN, PRCB_SWITCH_NAMED: of what it comes back from */
     __u8 by;       /* IN: who ended its wait, enum prcb_edge_by; 0: nobody, or not known */
     __u8 flags;
-    __u32 state;    /* OUT: the kernel's */
+    __u32 state;    /* OUT, LEFT: the kernel's */
     __u32 tid, pid; /* in the session's pid namespace */
-    __s32 syscall;  /* OUT: number of the system call that it is in; -1: none */
+    __s32 syscall;  /* OUT, LEFT: number of the system call that it is in; -1: none */
     __s16 prio;     /* the kernel's */
-    __u16 pad;
+    __u8 left_cause;
+    __u8 left_prio; /* the kernel's and 1 */
     __u64 ready_ns; /* IN: how long it had been able to run; 0: not known, or not at all */
     union {
         struct {             /* IN, and `by` is not 0: */
@@ -256,7 +260,8 @@ struct prcb_switch_record {
     char comm[16];
     __u64 wait_ns; /* IN: how long it had been off but for ready_ns */
     char came[16]; /* IN: the thread's name */
-    __u64 pad1[3];
+    __u32 left_tid, left_pid;
+    char left[16]; /* the name of the thread that leaves */
 };
 
 #define PRCB_SWITCHES_EACH 8 /* in an element */
@@ -380,6 +385,7 @@ PRCB_ABI_AT(prcb_switch_record, state, 12);
 PRCB_ABI_AT(prcb_switch_record, prio, 28);
 PRCB_ABI_AT(prcb_switch_record, woken_ns, 40);
 PRCB_ABI_AT(prcb_switch_record, comm, 64);
+PRCB_ABI_AT(prcb_switch_record, left_tid, 104);
 PRCB_ABI_SIZE(prcb_switch_element, 1024);
 PRCB_ABI_SIZE(prcb_switch_ring, 1024);
 PRCB_ABI_AT(prcb_switch_ring, elsewhere, 8);

@@ -302,6 +302,7 @@ int prcb_switch(__u64 *ctx)
         forget_what_changes(&s, ctx);
         EACH_PROFILE(s.tag, enter, &s);
     }
+    record_end(&s);
     return 0;
 }
 

@@ -44,18 +44,6 @@ static RINGS_INLINE struct prcb_switch_record *next_record(__u32 number,
     return element && in_order() ? &element->records[at] : NULL;
 }
 
-static __always_inline void fill_out(struct prcb_switch_record *record, struct switching *s,
-                                     const struct prcb_account_block *account)
-{
-    record->kind = PRCB_SWITCH_OUT;
-    record->cause = s->cause;
-    record->flags = PRCB_SWITCH_NAMED | (s->prev->flags & PF_KERNELS_ ? 0 : PRCB_SWITCH_USER);
-    record->state = s->state;
-    record->syscall = s->tag->call.number;
-    record->prio = task_prio(s->prev);
-    __builtin_memcpy(record->name, account->comm, sizeof(record->name));
-}
-
 static __always_inline void fill_in(struct prcb_switch_record *record, struct switching *s,
                                     struct profile *profile,
                                     const struct prcb_account_block *account,
@@ -63,10 +51,10 @@ static __always_inline void fill_in(struct prcb_switch_record *record, struct sw
 {
     const struct who *waker = &profile->waker;
 
-    record->kind = PRCB_SWITCH_IN;
     record->by = 0;
     record->cause = closed->cause;
-    record->flags = PRCB_SWITCH_NAMED;
+    record->tid = account->tid;
+    record->pid = account->pid;
     record->wait_ns = closed->wait;
     __builtin_memcpy(record->came, account->comm, sizeof(record->came));
     record->prio = task_prio(s->next);
@@ -83,25 +71,22 @@ static __always_inline void fill_in(struct prcb_switch_record *record, struct sw
     record->woken_cpu = profile->woken_cpu;
 }
 
-/* closed: of the thread that comes; NULL: it leaves. */
-static __always_inline void record_switch(struct switching *s, struct profile *profile,
-                                          struct prcb_account_block *account,
-                                          const struct closed *closed)
+/* Returns the next record of the client, with its stamp; NULL: there is none. */
+static __always_inline struct prcb_switch_record *begin_record(struct switching *s, __u32 client,
+                                                               struct prcb_switch_ring **ret_ring)
 {
-    struct prcb_switch_ring *ring;
-    struct prcb_switch_record *record = next_record(client_of_profile(profile), &ring);
+    struct prcb_switch_record *record = next_record(client, ret_ring);
 
     if (!record)
-        return;
+        return NULL;
     if (!s->mono)
-        s->mono = mono_of(s->now, ring);
+        s->mono = mono_of(s->now, *ret_ring);
     record->time_ns = s->mono;
-    record->tid = account->tid;
-    record->pid = account->pid;
-    if (closed)
-        fill_in(record, s, profile, account, closed);
-    else
-        fill_out(record, s, account);
+    return record;
+}
+
+static __always_inline void end_record(struct prcb_switch_ring *ring)
+{
     /* The record is stored before the count that announces it. This pairs with the reader's
      * first look at it. */
     if (in_order())
@@ -109,19 +94,105 @@ static __always_inline void record_switch(struct switching *s, struct profile *p
 }
 
 /* Writes what a switch leaves besides the accounts. */
+#ifdef PRCB_CLIENTS
+
+static __always_inline void fill_out(struct prcb_switch_record *record, struct switching *s,
+                                     const struct prcb_account_block *account)
+{
+    record->kind = PRCB_SWITCH_OUT;
+    record->cause = s->cause;
+    record->tid = account->tid;
+    record->pid = account->pid;
+    record->flags = PRCB_SWITCH_NAMED | (s->prev->flags & PF_KERNELS_ ? 0 : PRCB_SWITCH_USER);
+    record->state = s->state;
+    record->syscall = s->tag->call.number;
+    record->prio = task_prio(s->prev);
+    __builtin_memcpy(record->name, account->comm, sizeof(record->name));
+}
+
 static __always_inline void record_out(struct switching *s, struct profile *profile,
                                        struct prcb_account_block *account)
 {
-    if (wants_switches(profile))
-        record_switch(s, profile, account, NULL);
+    struct prcb_switch_ring *ring;
+    struct prcb_switch_record *record =
+        wants_switches(profile) ? begin_record(s, client_of_profile(profile), &ring) : NULL;
+
+    if (!record)
+        return;
+    fill_out(record, s, account);
+    end_record(ring);
 }
 
 static __always_inline void record_in(struct switching *s, struct profile *profile,
                                       struct prcb_account_block *account,
                                       const struct closed *closed)
 {
-    if (wants_switches(profile))
-        record_switch(s, profile, account, closed);
+    struct prcb_switch_ring *ring;
+    struct prcb_switch_record *record =
+        wants_switches(profile) ? begin_record(s, client_of_profile(profile), &ring) : NULL;
+
+    if (!record)
+        return;
+    fill_in(record, s, profile, account, closed);
+    record->kind = PRCB_SWITCH_IN;
+    record->flags = PRCB_SWITCH_NAMED;
+    end_record(ring);
 }
+
+static __always_inline void record_end(struct switching *s)
+{
+}
+
+#else
+
+static __always_inline void fill_left(struct prcb_switch_record *record, struct switching *s,
+                                      const struct prcb_account_block *account)
+{
+    record->kind = PRCB_SWITCH_LEFT;
+    record->left_cause = s->cause;
+    record->flags = PRCB_SWITCH_NAMED | (s->prev->flags & PF_KERNELS_ ? 0 : PRCB_SWITCH_USER);
+    record->state = s->state;
+    record->syscall = s->tag->call.number;
+    record->left_prio = task_prio(s->prev) + 1;
+    record->left_tid = account->tid;
+    record->left_pid = account->pid;
+    __builtin_memcpy(record->left, account->comm, sizeof(record->left));
+}
+
+/* One record has both sides: the lines of the cache are what costs. */
+static __always_inline void record_out(struct switching *s, struct profile *profile,
+                                       struct prcb_account_block *account)
+{
+    if (wants_switches(profile))
+        s->record = begin_record(s, 0, &s->ring);
+    if (s->record)
+        fill_left(s->record, s, account);
+}
+
+static __always_inline void record_in(struct switching *s, struct profile *profile,
+                                      struct prcb_account_block *account,
+                                      const struct closed *closed)
+{
+    __u8 left = s->record ? PRCB_SWITCH_LEFT : 0;
+
+    if (!wants_switches(profile))
+        return;
+    if (!left)
+        s->record = begin_record(s, 0, &s->ring);
+    if (!s->record)
+        return;
+    fill_in(s->record, s, profile, account, closed);
+    s->record->kind = PRCB_SWITCH_IN | left;
+    if (!left)
+        s->record->flags = PRCB_SWITCH_NAMED;
+}
+
+static __always_inline void record_end(struct switching *s)
+{
+    if (s->record)
+        end_record(s->ring);
+}
+
+#endif
 
 #endif

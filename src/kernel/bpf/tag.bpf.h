@@ -130,6 +130,10 @@ struct switching {
     __u32 state;          /* of prev */
     __u32 cause;          /* why prev leaves, found out once, however many profile it */
     __u64 mono;           /* CLOCK_MONOTONIC, of switch records; 0: not taken yet */
+#ifndef PRCB_CLIENTS
+    struct prcb_switch_record *record; /* of this switch; NULL: it has none, or not yet */
+    struct prcb_switch_ring *ring;     /* where that is */
+#endif
 };
 
 #endif

@@ -100,18 +100,20 @@ static bool copy_record(const struct switch_rings *r, uint32_t cpu, uint64_t num
 
 static void put_out(const struct prcb_switch_record *from, struct prcb_switch *to)
 {
-    const struct prcb_cause_info *info = prcb_cause_info(from->cause);
+    bool left = from->kind & PRCB_SWITCH_LEFT;
+    uint8_t cause = left ? from->left_cause : from->cause;
+    const struct prcb_cause_info *info = prcb_cause_info(cause);
 
-    to->old_tid = from->tid;
-    to->old_pid = from->pid;
+    to->old_tid = left ? from->left_tid : from->tid;
+    to->old_pid = left ? from->left_pid : from->pid;
     to->old_state = from->state;
     to->old_syscall = from->syscall;
-    to->old_prio = from->prio;
-    to->cause = info ? from->cause : PRCB_CAUSE_OTHER;
+    to->old_prio = left ? (int16_t)(from->left_prio - 1) : from->prio;
+    to->cause = info ? cause : PRCB_CAUSE_OTHER;
     to->reason = info ? (uint8_t)info->reason : 0;
     to->flags = from->flags & PRCB_SWITCH_USER ? PRCB_SWITCH_USER_MODE : 0;
     if (from->flags & PRCB_SWITCH_NAMED)
-        memcpy(to->old_comm, from->name, sizeof(to->old_comm) - 1);
+        memcpy(to->old_comm, left ? from->left : from->name, sizeof(to->old_comm) - 1);
 }
 
 static void put_in(const struct switch_rings *r, const struct prcb_switch_record *from,
@@ -155,6 +157,10 @@ static unsigned take(const struct switch_rings *r, uint32_t cpu, uint64_t writte
         return 1;
     }
     put_out(&record, ret);
+    if (record.kind == (PRCB_SWITCH_LEFT | PRCB_SWITCH_IN))
+        put_in(r, &record, ret);
+    if (record.kind & PRCB_SWITCH_LEFT)
+        return 1;
     if (number + 1 >= written || !copy_record(r, cpu, number + 1, &next) ||
         next.kind != PRCB_SWITCH_IN || next.time_ns != record.time_ns)
         return 1;
