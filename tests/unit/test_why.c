@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -308,6 +309,133 @@ static void end_one(struct why *w, pid_t pid, uint32_t flags, uint64_t wait_ns)
     assert_int_equal(why_account(w, &a, 1000), 0);
 }
 
+/* ---- numbers that come again ---- */
+
+struct met {
+    uint64_t key;
+    pid_t pid, tid;
+    uint64_t wall_ns, now;
+    uint32_t flags;
+};
+
+static void meet(struct why *w, struct met met)
+{
+    struct prcb_account a = {
+        .size = sizeof(a),
+        .present = PRCB_HAS_OPEN | PRCB_HAS_WAITS,
+        .flags = met.flags,
+        .key = met.key,
+        .tid = met.tid,
+        .pid = met.pid,
+        .switches = 1,
+        .wall_ns = met.wall_ns,
+        .run_ns = met.wall_ns,
+    };
+
+    snprintf(a.comm, sizeof(a.comm), "of %d", (int)met.key);
+    assert_int_equal(why_account(w, &a, met.now), 0);
+}
+
+/* The report has so many processes of this number: their time, one after the other. */
+static void check_processes(struct why *w, pid_t pid, size_t count, const uint64_t *wall_ns)
+{
+    struct why_report report;
+    size_t found = 0;
+    uint64_t sum = 0, wanted = 0;
+
+    assert_int_equal(why_report_make(w, &report), 0);
+    for (size_t i = 0; i < report.count; i++) {
+        bool known = false;
+
+        for (size_t j = 0; j < count; j++)
+            known |= report.processes[i].wall_ns == wall_ns[j];
+        found += report.processes[i].pid == pid && known;
+        sum += report.processes[i].wall_ns;
+    }
+    for (size_t j = 0; j < count; j++)
+        wanted += wall_ns[j];
+    assert_int_equal(found, count);
+    assert_int_equal(sum, wanted);
+    why_report_deinit(&report);
+}
+
+/* Who ended and got a victim's number has none of its time, and gives it none. */
+static void test_a_process_number_that_comes_again(void **state)
+{
+    const struct why_source source = {.read = no_stack};
+    struct why *w;
+
+    assert_int_equal(why_open(&source, &w), 0);
+    meet(w, (struct met){1, 20, 20, 500, 1000});
+    meet(w, (struct met){2, 20, 21, 400, 1000});
+    /* The new one's threads are met before the account of who had the number, which ended. */
+    meet(w, (struct met){3, 20, 20, 300, 2000});
+    meet(w, (struct met){4, 20, 22, 200, 2000});
+    meet(w, (struct met){1, 20, 20, 700, 2000, PRCB_ACCOUNT_EXITED});
+    meet(w, (struct met){2, 20, 21, 600, 2000, PRCB_ACCOUNT_EXITED});
+    check_processes(w, 20, 2, (uint64_t[]){1300, 500});
+    assert_int_equal(why_released(w, 1), 0);
+    assert_int_equal(why_released(w, 2), 0);
+    meet(w, (struct met){3, 20, 20, 400, 3000, PRCB_ACCOUNT_EXITED});
+    meet(w, (struct met){4, 20, 22, 300, 3000, PRCB_ACCOUNT_EXITED});
+    /* Here, another one's second thread is the first that is met. */
+    meet(w, (struct met){6, 20, 23, 50, 4000});
+    meet(w, (struct met){5, 20, 20, 60, 4000});
+    check_processes(w, 20, 3, (uint64_t[]){1300, 700, 110});
+    why_close(w);
+}
+
+static pid_t holder_of(void *ctx, uint32_t number)
+{
+    return (pid_t)number;
+}
+
+static bool is_still(void *ctx, const struct prcb_account *a)
+{
+    return true;
+}
+
+static struct object_wait held_by_21(void *ctx, const struct prcb_account *a,
+                                     const struct prcb_stack *stack)
+{
+    return (struct object_wait){.object = OBJECT, .holder = 21};
+}
+
+/* A thread that executes a program becomes its process's first: the same process, and nobody has
+ * its former number. */
+static void test_a_thread_takes_the_number_of_its_process(void **state)
+{
+    const struct why_source source = {
+        .read = no_stack, .object = held_by_21, .holder = holder_of, .still = is_still};
+    struct prcb_account a = {.size = sizeof(a),
+                             .present = PRCB_HAS_OPEN | PRCB_HAS_WAITS,
+                             .key = 4,
+                             .pid = 20,
+                             .tid = 24,
+                             .switches = 1,
+                             .wall_ns = 100,
+                             .wait_ns = 100,
+                             .open = {.cause = PRCB_CAUSE_FUTEX, .ns = 100}};
+    struct why *w;
+
+    assert_int_equal(why_open(&source, &w), 0);
+    meet(w, (struct met){1, 20, 20, 500, 1000});
+    meet(w, (struct met){2, 20, 21, 400, 1000});
+    meet(w, (struct met){1, 20, 20, 600, 2000, PRCB_ACCOUNT_EXITED});
+    meet(w, (struct met){2, 20, 20, 1400, 2000});
+    check_processes(w, 20, 1, (uint64_t[]){2000});
+    /* One that was not met before it did that, but began beside the first one. */
+    meet(w, (struct met){3, 20, 20, 1500, 3000});
+    check_processes(w, 20, 1, (uint64_t[]){3500});
+    meet(w, (struct met){2, 20, 20, 2000, 4000, PRCB_ACCOUNT_EXITED});
+    assert_int_equal(why_released(w, 2), 0);
+    a.waits[PRCB_CAUSE_FUTEX].count = 1;
+    assert_int_equal(why_account(w, &a, 5000), 0); /* waits for a lock whose word has that number */
+    assert_int_equal(why_confirm(w), 0);
+    check_processes(w, 20, 1, (uint64_t[]){4200});
+    why_close(w);
+}
+
 /* Four that ended are one, with the sums of all; one that lives, and has the name, is another. */
 static void test_ended_processes_of_one_name_are_one(void **state)
 {
@@ -387,6 +515,8 @@ int main(void)
         cmocka_unit_test(test_a_wait_leads_to_who_ended_it),
         cmocka_unit_test(test_an_edge_that_is_too_short_proves_nothing),
         cmocka_unit_test(test_paths_of_recent_waits),
+        cmocka_unit_test(test_a_process_number_that_comes_again),
+        cmocka_unit_test(test_a_thread_takes_the_number_of_its_process),
         cmocka_unit_test(test_ended_processes_of_one_name_are_one),
         cmocka_unit_test(test_a_chosen_wait_that_stands_for_others),
     };

@@ -9,7 +9,7 @@
 #include "array.h"
 #include "inside.h"
 
-static bool has_ended(const struct process *process)
+bool why_has_ended(const struct process *process)
 {
     for (const struct thread *at = process->threads_here; at; at = at->sibling) {
         if (!(at->last.flags & PRCB_ACCOUNT_EXITED))
@@ -23,7 +23,7 @@ size_t why_living(const struct why *w, pid_t *ret, size_t most)
     size_t count = 0;
 
     for (const struct process *at = w->processes; at && count <= most; at = at->next) {
-        if (!at->pid || at->aside || has_ended(at))
+        if (!at->pid || at->aside || why_has_ended(at))
             continue;
         if (count < most)
             ret[count] = at->pid;
@@ -102,11 +102,11 @@ static int count_names(const struct why *w, struct table *names)
     int result = 0;
 
     for (struct process *at = w->processes; at && !result; at = at->next) {
-        struct process *first = has_ended(at) ? like(names, name_of(at), at) : NULL;
+        struct process *first = why_has_ended(at) ? like(names, name_of(at), at) : NULL;
 
         if (first)
             first->ended++;
-        else if (has_ended(at))
+        else if (why_has_ended(at))
             result = table_put(names, name_of(at), at);
     }
     return result;
@@ -118,7 +118,7 @@ int why_fold_ended(struct why *w)
     int result = count_names(w, &names);
 
     for (struct process *at = w->processes; at && !result; at = at->next) {
-        struct process *first = has_ended(at) ? like(&names, name_of(at), at) : NULL;
+        struct process *first = why_has_ended(at) ? like(&names, name_of(at), at) : NULL;
 
         if (first && first != at && first->ended + 1 >= WHY_FOLD_LEAST)
             result = move_all(w, at, first);

@@ -28,7 +28,10 @@ struct process {
     char comm[16];
     uint64_t cgroup; /* of the first account; 0: not known */
     bool first;      /* it has the process's first thread */
-    bool aside;      /* why_source.aside */
+    bool over;       /* another process has its number since */
+    /* The last account of its first thread, and when that was last seen to live. */
+    uint64_t first_key, first_lived;
+    bool aside; /* why_source.aside */
     uint64_t threads;
     /* Of threads whose accounts were given back. */
     uint64_t wall_ns, run_ns, ready_ns, wait_ns;
@@ -48,6 +51,7 @@ struct process {
 
 struct thread {
     struct prcb_account last;
+    pid_t number; /* its place in by_tid: another one's after an exec of not the first thread */
     struct process *process;
     /* The wait that was going on at the last look. */
     struct cell *cell;      /* NULL: none was */
@@ -108,6 +112,8 @@ bool why_is_wait(const struct prcb_account *a);
 bool why_is_idle(const struct why_part *part);
 
 /* Finds a cell of this kind, cause, stack and object, or makes one; NULL: no memory. */
+/* Whether none of its threads that are known lives; false for kernel threads. */
+bool why_has_ended(const struct process *process);
 struct cell *why_cell(struct why *w, struct process *process, const struct why_part *wanted);
 
 /* Adds an account's figures, the open stretch included. */

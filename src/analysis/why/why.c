@@ -97,7 +97,19 @@ pid_t why_busiest(const struct why *w)
     return most ? most->pid : 0;
 }
 
-static struct process *process_of(struct why *w, const struct prcb_account *a)
+/* Whether an account that is met for the first time is of another process than those before that
+ * had its number. A thread that lived beside the first one and has its number is the same process,
+ * after an exec. */
+static bool is_reused(const struct process *process, const struct prcb_account *a, uint64_t now)
+{
+    if (!process->pid)
+        return false;
+    if (process->first_key && a->tid == a->pid)
+        return now - a->wall_ns > process->first_lived;
+    return process->first && why_has_ended(process);
+}
+
+static struct process *process_of(struct why *w, const struct prcb_account *a, uint64_t now)
 {
     bool by_name = w->source.by_name;
     bool aside = w->source.aside && w->source.aside(w->source.ctx, a);
@@ -110,8 +122,11 @@ static struct process *process_of(struct why *w, const struct prcb_account *a)
         key = table_mix(key, table_hash(a->comm, strnlen(a->comm, sizeof(a->comm))));
     while ((slot = table_next(&w->by_pid, key, slot))) {
         process = slot->item;
-        if (process->pid == pid && process->aside == aside &&
-            (!by_name || !strncmp(process->comm, a->comm, sizeof(a->comm))))
+        if (process->over || process->pid != pid || process->aside != aside ||
+            (by_name && strncmp(process->comm, a->comm, sizeof(a->comm))))
+            continue;
+        process->over = is_reused(process, a, now);
+        if (!process->over)
             return process;
     }
     process = calloc(1, sizeof(*process));
@@ -128,18 +143,29 @@ static struct process *process_of(struct why *w, const struct prcb_account *a)
     return process;
 }
 
-static struct thread *thread_of(struct why *w, const struct prcb_account *a)
+/* The last that has a number is found by it. 0 or -ENOMEM. */
+static int set_number(struct why *w, struct thread *thread, pid_t tid)
+{
+    if (thread->number == tid)
+        return 0;
+    table_remove(&w->by_tid, (uint32_t)thread->number, thread);
+    table_remove(&w->by_tid, (uint32_t)tid, NULL);
+    thread->number = tid;
+    return table_put(&w->by_tid, (uint32_t)tid, thread);
+}
+
+static struct thread *thread_of(struct why *w, const struct prcb_account *a, uint64_t now)
 {
     struct thread *thread = table_find(&w->threads, a->key);
 
     if (thread)
-        return thread;
+        return set_number(w, thread, a->tid) ? NULL : thread;
     thread = calloc(1, sizeof(*thread));
     if (!thread)
         return NULL;
-    thread->process = process_of(w, a);
+    thread->process = process_of(w, a, now);
     if (!thread->process || table_put(&w->threads, a->key, thread) ||
-        table_put(&w->by_tid, (uint32_t)a->tid, thread)) {
+        set_number(w, thread, a->tid)) {
         table_remove(&w->threads, a->key, NULL);
         free_thread(thread);
         return NULL;
@@ -511,8 +537,12 @@ static int ask_again(struct why *w, struct thread *thread, const struct prcb_acc
 
 /* If a thread still is in the same wait, nothing but the wait's length has changed. */
 static void keep(const struct why *w, struct thread *thread, const struct prcb_account *a,
-                 bool same)
+                 bool same, uint64_t now)
 {
+    if (a->tid == a->pid && !(a->flags & PRCB_ACCOUNT_EXITED)) {
+        thread->process->first_key = a->key;
+        thread->process->first_lived = now;
+    }
     if (same && why_is_wait(a)) {
         thread->last.open.ns = a->open.ns;
         thread->last.wall_ns = a->wall_ns;
@@ -539,7 +569,7 @@ static uint64_t before_look(const struct prcb_account *last, const struct prcb_a
 
 int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
 {
-    struct thread *thread = thread_of(w, a);
+    struct thread *thread = thread_of(w, a, now);
     bool same, first;
     int result = 0;
 
@@ -570,7 +600,7 @@ int why_account(struct why *w, const struct prcb_account *a, uint64_t now)
         result = spans_take(w, thread, a);
     if (!result)
         result = paths_take(w, thread, a, now);
-    keep(w, thread, a, same);
+    keep(w, thread, a, same, now);
     return result || !first ? result : take_early(w, a->key);
 }
 
@@ -614,7 +644,7 @@ int why_released(struct why *w, uint64_t key)
     why_add_figures(thread->process, &thread->last);
     paths_released(w, thread);
     table_remove(&w->threads, key, NULL);
-    table_remove(&w->by_tid, (uint32_t)thread->last.tid, thread);
+    table_remove(&w->by_tid, (uint32_t)thread->number, thread);
     *thread->sibling_at = thread->sibling;
     if (thread->sibling)
         thread->sibling->sibling_at = thread->sibling_at;
