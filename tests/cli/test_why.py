@@ -132,6 +132,62 @@ class Sums(unittest.TestCase):
                     self.assertRegex(frame["file"], r"^\[.*\]$", part)
 
 
+# A program runs as the process with this number, then another one.
+TWICE = """
+import ctypes, os, signal, struct, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+def begin(number, *command):
+    tid = ctypes.c_int(number)
+    args = struct.pack("=11Q", 0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(tid), 1, 0)
+    pid = libc.syscall(435, args, len(args))  # clone3
+    if pid < 0:
+        sys.exit("no process of this number: " + os.strerror(ctypes.get_errno()))
+    if not pid:
+        os.execv(command[0], command)
+    return pid
+number = next(n for n in range(30000, 1, -1) if not os.path.exists("/proc/" + str(n)))
+for seconds, program in (0.6, sys.argv[1]), (0.5, sys.argv[2]):
+    pid = begin(number, program, str(60), "20")
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+print(number)
+"""
+
+
+class Numbers(unittest.TestCase):
+    """An ordinary user ends a process, and another one's gets its number."""
+
+    @unittest.skipUnless(ROOT, "needs root, to choose a number")
+    def test_a_number_that_another_process_gets(self):
+        with tempfile.TemporaryDirectory() as folder:
+            programs = [os.path.join(folder, name) for name in ("attacker", "victim")]
+            for program in programs:
+                shutil.copy(SHARES, program)
+            run = ("--", sys.executable, "-c", TWICE, *programs)
+            report, said = document("--tier", "bpf", *run)
+            number = int(said[-1])
+            rows = {p["comm"]: p for p in report["processes"] if p["pid"] == number}
+            self.assertEqual(set(rows), {"attacker", "victim"})
+            for name, least, most in ("attacker", 0.4e9, 0.9e9), ("victim", 0.3e9, 0.8e9):
+                self.assertEqual(rows[name]["threads"], 1)
+                self.assertGreater(rows[name]["wall_ns"], least)
+                self.assertLess(rows[name]["wall_ns"], most)
+                files = {frame["file"] for cause in rows[name]["causes"] for part in cause["stacks"]
+                         for frame in part.get("frames") or [] if folder in (frame.get("file") or "")}
+                self.assertLessEqual(files, {os.path.join(folder, name)})
+            path = os.path.join(folder, "recording")
+            for command in ("stat", "-j", "--tier", "bpf"), ("stat", "-j", "--tier", "perf"), ("record", "-g", "-o", path):
+                result = subprocess.run([PRCB, *command, *run], capture_output=True, timeout=60, check=True)
+                if command[0] == "record":
+                    result = subprocess.run([PRCB, "report", "-j", path], capture_output=True, timeout=60, check=True)
+                text = result.stdout + result.stderr
+                threads = [t for t in json.JSONDecoder().raw_decode(text[text.index(b"{"):].decode())[0]["threads"]
+                           if (t.get("comm") or t.get("name")) in rows]
+                self.assertEqual({t.get("comm") or t.get("name") for t in threads}, set(rows), command)
+                self.assertEqual([t["tid"] for t in threads], [threads[0]["tid"]] * 2, command)
+
+
 class Where(unittest.TestCase):
     def shares(self, seconds, milliseconds, within, **options):
         """Shares of the futex time by function lie between those that the program set its timer to and those
