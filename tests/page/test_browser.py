@@ -439,6 +439,24 @@ class Keys(Browser):
             self.assertGreater(len({row[2] for row in shown}), 1, "it goes through others")
             self.assertEqual(sum(row[3] for row in self.rows("#path-sums")), report["ns"])
 
+    def test_verdict_is_of_what_is_held_up(self):
+        """A pool that may be idling is no headline where something else waits, or runs."""
+        self.open("#view=summary")
+        say = """
+            const model = {states: [{kind: "w", colour: "lock", words: "waiting for a lock"}], threads: []};
+            const group = (name, ns, either) =>
+                ({name, pid: 1, state: 0, node: 0, either, ns, score: either ? ns / eitherPart : ns, threads: new Set([name])});
+            const groups = arguments[1].map(row => group(...row)).sort((a, b) => b.score - a.score);
+            const place = element("p", {}, ...verdictOf(model, arguments[0], groups, []));
+            return place.textContent"""
+        pool, worker = ["pool", 700, True], ["worker", 100, False]
+        for totals, groups, said in (
+                ({"run": 100, "ready": 0, "wait": 800}, [pool, worker], "100 % of the time in which they were held up: 1 thread named worker"),
+                ({"run": 500, "ready": 0, "wait": 700}, [pool], "They ran rather than waited: 100 % of the time"),
+                ({"run": 1, "ready": 0, "wait": 9999}, [], "Nothing is known to have held these threads up"),
+                ({"run": 1, "ready": 0, "wait": 700}, [pool], "100 % of the time in which they were held up, or idled: 1 thread named pool")):
+            self.assertIn(said, self.run_script(say, totals, groups))
+
     def test_verdict(self):
         self.open("#view=summary")
         verdict = self.run_script("return document.getElementById('verdict').textContent")

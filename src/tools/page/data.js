@@ -116,6 +116,7 @@ function modelOf(bytes) {
     const model = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
     const columns = readColumns(model, bytes, 4 + length);
 
+    model.either = new Set(model.either);
     placeStretches(model, columns);
     placeNodes(model, columns);
     placeSamples(model, columns);

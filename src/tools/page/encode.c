@@ -18,6 +18,7 @@
 #include "error.h"
 #include "json_doc.h"
 #include "pairing.h"
+#include "table.h"
 
 enum column {
     THREAD_STRETCHES,
@@ -380,6 +381,7 @@ static json_object *states(struct encoding *e)
         json_doc_put_text(&e->doc, row, "cause", *state->cause ? state->cause : NULL);
         json_doc_put_text(&e->doc, row, "words", info ? info->words : NULL);
         json_doc_put_text(&e->doc, row, "colour", cause_traits(cause)->colour);
+        json_doc_put_bool(&e->doc, row, "held", cause && !cause_may_idle(cause));
         json_doc_append(&e->doc, array, row);
     }
     return array;
@@ -590,6 +592,27 @@ static json_object *words(struct encoding *e)
     return array;
 }
 
+/* Nodes of the stacks of waits that may be idling, each once. */
+static json_object *either_nodes(struct encoding *e)
+{
+    const struct page_data *d = e->data;
+    json_object *array = json_object_new_array();
+    struct table seen = {.count = 0};
+
+    for (size_t i = 0; i < d->report.offcpu.count && !e->failed; i++) {
+        const struct offcpu_row *row = &d->report.offcpu.rows[i];
+        size_t node = row->stack == SIZE_MAX ? 0 : d->node_of_stack[row->stack];
+
+        if (!node || !row->kind || strcmp(row->kind, "either") != 0 ||
+            table_find_number(&seen, node))
+            continue;
+        e->failed |= table_put_number(&seen, node, 1) != 0;
+        append_number(e, array, node);
+    }
+    table_free(&seen);
+    return array;
+}
+
 /* What spans waited for: span, trace, thread (index), state, node, ns and waits; the longest. */
 static json_object *spans(struct encoding *e)
 {
@@ -647,6 +670,7 @@ static json_object *head(struct encoding *e)
     json_doc_put_bool(b, top, "has_wakers", e->data->recording->has_wakers);
     json_doc_put(b, top, "wakers", wakers(e));
     json_doc_put(b, top, "words", words(e));
+    json_doc_put(b, top, "either", either_nodes(e));
     json_doc_put_member(b, top, "fold_ns", e->fold_ns, e->fold_ns != PAGE_WHOLE);
     json_doc_put_number(b, top, "span_ns", report->span_ns);
     json_doc_put_number(b, top, "samples", report->samples);

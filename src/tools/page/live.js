@@ -10,7 +10,7 @@ const live = {frames: [], stacks: new Map(), nodes: new Map(), model: null, paus
 function beginTree(model) {
     live.stacks.clear();
     live.nodes.clear();
-    Object.assign(model, {caller: [0], nodeFunction: [0], functions: [], placeWords: new Map()});
+    Object.assign(model, {caller: [0], nodeFunction: [0], functions: [], placeWords: new Map(), either: new Set()});
 }
 
 function numberOf(map, key, make) {
@@ -19,8 +19,8 @@ function numberOf(map, key, make) {
     return map.get(key);
 }
 
-// A stack's place: a node twice, plus one where it idles by design.
-function addStackPlace(model, [id, idle, word, names]) {
+// A stack's place: a node twice, plus one where it idles by design (kind 1); of kind 2 it may.
+function addStackPlace(model, [id, kind, word, names]) {
     let node = 0;
 
     for (let i = 0; i < names.length; i += 2) {
@@ -32,8 +32,10 @@ function addStackPlace(model, [id, idle, word, names]) {
             return model.caller.push(node) - 1;
         });
     }
-    live.stacks.set(id, 2 * node + idle);
-    model.placeWords.set(2 * node + idle, word);
+    live.stacks.set(id, 2 * node + (kind === 1));
+    model.placeWords.set(2 * node + (kind === 1), word);
+    if (kind === 2)
+        model.either.add(node);
 }
 
 // The place of a stack in a state: who is held up (stopped, frozen) idles nowhere.

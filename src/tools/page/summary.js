@@ -82,8 +82,11 @@ function wordsOf(model, threads, totals, span) {
     return words;
 }
 
+// Waits that may be for work weigh one part in so many, as in prcb why.
+const eitherPart = 8;
+
 // Who waited where for what, that neither idles by design nor waits in a way in which threads may idle (asleep, in
-// epoll); the longest first.
+// epoll). What may be for work, by its stack or for lack of one, counts little: by what is left, the most first.
 function heldUp(model) {
     const groups = new Map(), idles = model.states.map(state => stateRole(state) === "idle");
 
@@ -92,13 +95,18 @@ function heldUp(model) {
             return;
         const key = `${thread.pair} ${state} ${node}`;
 
-        if (!groups.has(key))
-            groups.set(key, {name: thread.name || "[no name]", pid: thread.pid, state, node, ns: 0, threads: new Set()});
+        if (!groups.has(key)) {
+            const either = !model.states[state].held && (!node || model.either.has(node));
+
+            groups.set(key, {name: thread.name || "[no name]", pid: thread.pid, state, node, either, ns: 0, threads: new Set()});
+        }
         const group = groups.get(key);
         group.ns += ns;
         group.threads.add(thread.index);
     });
-    return [...groups.values()].sort((a, b) => b.ns - a.ns);
+    for (const group of groups.values())
+        group.score = group.either ? group.ns / eitherPart : group.ns;
+    return [...groups.values()].sort((a, b) => b.score - a.score || b.ns - a.ns);
 }
 
 // Who ended the waits for locks, for so long as these were waited for: who released a lock held it until then.
@@ -117,25 +125,43 @@ function lockHolders(model) {
     return [...by.values()].filter(row => row.ns > 0).sort((a, b) => b.ns - a.ns);
 }
 
-// The first sentence: what kept them from running most.
+function nothingHolds(totals, either) {
+    const all = totals.run + totals.ready + totals.wait;
+
+    return [`Nothing is known to have held these threads up: what they did not run (${formatShare(totals.run, all)} of their ` +
+            "time) they slept, or waited as idle threads do" +
+            (either ? `, or in ways that may be idling (${formatShare(either, all)}).` : ".")];
+}
+
+function saysReady(model, totals, sure) {
+    const names = new Map();
+
+    for (const thread of selectedThreads(model))
+        names.set(thread.pair, (names.get(thread.pair) || 0) + sumsOf(model).ready[thread.index]);
+    const [name, ns] = [...names].reduce((best, one) => one[1] > best[1] ? one : best);
+    return [`${formatShare(totals.ready, sure)} of the time in which they were held up they were ready and had no processor `,
+            `(${formatTime(totals.ready)}); most of all `, named(name || "[no name]"), ` (${formatTime(ns)}).`];
+}
+
+// The first sentence: what kept them from running most. The rules are those of prcb why's: what idles by design is never
+// it, and what may be idling only where nothing else is.
 function verdictOf(model, totals, groups, holders) {
-    const most = groups[0], all = totals.ready + groups.reduce((sum, group) => sum + group.ns, 0);
+    const sumOf = either => groups.reduce((sum, group) => sum + (group.either === either ? group.ns : 0), 0);
+    const most = groups[0], sure = totals.ready + sumOf(false), either = sumOf(true);
+    const all = totals.run + totals.ready + totals.wait, score = sure + either / eitherPart;
 
-    if (!all)
-        return ["Nothing is known to have held these threads up: what they did not run they slept, or waited as idle threads do."];
-    if (totals.ready >= (most ? most.ns : 0)) {
-        const names = new Map();
-
-        for (const thread of selectedThreads(model))
-            names.set(thread.pair, (names.get(thread.pair) || 0) + sumsOf(model).ready[thread.index]);
-        const [name, ns] = [...names].reduce((best, one) => one[1] > best[1] ? one : best);
-        return [`${formatShare(totals.ready, all)} of the time in which they were held up they were ready and had no processor `,
-                `(${formatTime(totals.ready)}); most of all `, named(name || "[no name]"), ` (${formatTime(ns)}).`];
-    }
+    if (totals.run > 2 * score && totals.run >= all / 20)
+        return [`They ran rather than waited: ${formatShare(totals.run, totals.run + sure)} of the time that they did not idle ` +
+                `was spent on a processor (${formatTime(totals.run)}).`];
+    if (!score || (score < all / 50 && totals.run + score < all / 10))
+        return nothingHolds(totals, either);
+    if (totals.ready >= (most ? most.score : 0))
+        return saysReady(model, totals, sure);
     const holder = stateRole(model.states[most.state]) === "lock" && holders.find(row => row.waker >= 0);
     const where = most.node ? [" in ", named(functionsOf(model, most.node, 2).join(", called by "))] : [];
 
-    return [`${formatShare(most.ns, all)} of the time in which they were held up: ${countOf(most.threads.size, "thread")} named `,
+    return [`${formatShare(most.ns, most.either ? sure + either : sure)} of the time in which they were held up` +
+            `${most.either ? ", or idled" : ""}: ${countOf(most.threads.size, "thread")} named `,
             named(most.name), ` (process ${most.pid}), ${stateWords(model.states[most.state])}`, ...where, ".",
             ...(holder ? [" Most waits for locks were ended by ", named(wakerName(model, holder.waker)), "."] : [])];
 }
@@ -148,7 +174,8 @@ function heldUpTable(model, totals, groups) {
             {title: "Who", value: row => row.name, show: row => named(row.name)},
             extra(idColumn("Process", row => row.pid)),
             {title: "For", value: row => stateLabel(model.states[row.state]),
-             show: row => element("span", {}, stateSwatch(model.states[row.state]), stateLabel(model.states[row.state]))},
+             show: row => element("span", {}, stateSwatch(model.states[row.state]), stateLabel(model.states[row.state]),
+                                  row.either ? element("span", {class: "note"}, " (may be idle)") : "")},
             {title: "Where", value: where, show: row => row.node ? named(where(row)) : element("span", {class: "note"}, "not known")},
             timeColumn("Time", row => row.ns),
             shareColumn("Share", row => row.ns, totals.wait, "of the waiting"),

@@ -417,7 +417,7 @@ static void put_stack(struct frames *f, const struct prcb_stack *stack)
 {
     uint32_t count = stack->frame_count < FRAMES_MOST ? stack->frame_count : FRAMES_MOST;
 
-    fprintf(f->out, "[%u,%d,", stack->id, stack->kind == PRCB_STACK_IDLE);
+    fprintf(f->out, "[%u,%u,", stack->id, stack->kind);
     put_text(f, stack->word);
     fputs(",[", f->out);
     for (uint32_t i = count; i-- > 0;) { /* outermost first */
