@@ -225,6 +225,20 @@ class Node(unittest.TestCase):
             self.assertIn(frames, found)
         self.assertEqual(report["reader"]["uninterpreted"], 0)
 
+    @unittest.skipUnless(node_says(), "needs a Node 18 or 20 that exports V8's words for debuggers")
+    def test_a_step_that_was_taken(self):
+        program = "const word = new Int32Array(new SharedArrayBuffer(4));\n" \
+                  "function nap(value) { Atomics.wait(word, 0, value, 1e8); return value; }\n" \
+                  "function outer(value) { return nap(value) + 1; }\n" \
+                  "for (let i = 0; i < 200000; i++) outer(1);\n" \
+                  "console.log('ready');\nouter(0);"
+        for step in (), ("--no-turbo-inlining",):
+            process = self.start(*step, "-e", program, stdout=subprocess.PIPE)
+            process.stdout.readline()
+            reader = report_of(process.pid, "-j", "--idle")["reader"]
+            self.assertEqual("--no-turbo-inlining" in str(reader["unread"]), not step)
+            self.assertEqual(reader["uninterpreted"] == 0, bool(step))
+
     def test_first_sentence(self):
         program = "function load() { require('child_process').execSync('echo ready >&2; exec sleep 1000', " \
                   "{stdio: ['ignore', 'ignore', 'inherit']}); }\n" \

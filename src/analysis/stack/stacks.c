@@ -153,6 +153,7 @@ struct process {
     bool usable;
     bool nested;    /* in a pid namespace of its own: it counts its threads otherwise */
     bool has_grown; /* its compiler has made code that its list did not have when it was read */
+    bool asked_step, took_step; /* it was begun with the option that shows all functions */
     struct process_files files;
 };
 
@@ -1007,19 +1008,54 @@ static void follow_all(struct prcb_stacks *s, struct process *process)
         follow_listed(s, process, s->threads, &s->threads->threads[i]);
 }
 
+/* Whether the process was begun with the option that a step ends with. */
+static bool was_taken(pid_t pid, const char *step)
+{
+    const char *option = strrchr(step, ' ');
+    char path[64], *arguments;
+    bool taken = false;
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)living_thread(pid));
+    length = option ? reach_text(pid, path, &arguments) : -ENOENT;
+    if (length < 0)
+        return false;
+    for (ssize_t at = 0; at < length && !taken; at += (ssize_t)strlen(arguments + at) + 1)
+        taken = !strcmp(arguments + at, option + 1);
+    free(arguments);
+    return taken;
+}
+
+/* Returns what is known of a thread's functions, and says the step that shows all. Where it was
+ * taken, none are missing. */
+static uint32_t runtime_state(struct prcb_stacks *s, struct process *process)
+{
+    const struct runtime_answer *runtime = unwinder_runtime(s->unwinder);
+
+    if (!runtime->unread[0])
+        return runtime->state;
+    if (!process->asked_step)
+        process->took_step = was_taken(process->pid, runtime->unread);
+    process->asked_step = true;
+    if (process->took_step)
+        return runtime->state == RUNTIME_PARTLY ? RUNTIME_COMPLETE : runtime->state;
+    if (!process->files.has_list) {
+        s->status.unread = keep_text(s, runtime->unread);
+        s->status.unread_pid = process->pid;
+    }
+    return runtime->state;
+}
+
 /* Whether an interpreter's frames are of the wait, if there are any, and counts what is known of
  * them. */
 static int note_runtime(struct prcb_stacks *s, struct prcb_thread *t, const struct prcb_account *a,
                         struct process *process)
 {
     const struct runtime_answer *runtime = unwinder_runtime(s->unwinder);
+    const uint32_t state = runtime_state(s, process);
     bool known = table_find(&s->chains, a->key) != NULL;
     int result = 0;
 
-    if (runtime->unread[0] && !process->files.has_list) {
-        s->status.unread = keep_text(s, runtime->unread);
-        s->status.unread_pid = process->pid;
-    }
     if (unwinder_has_runtime(s->unwinder, (unsigned)(process - s->processes)))
         follow_chain(s, a->key);
     if (runtime->state == RUNTIME_NONE && unwinder_span(s->unwinder)->state == SPAN_UNPUBLISHED)
@@ -1030,10 +1066,10 @@ static int note_runtime(struct prcb_stacks *s, struct prcb_thread *t, const stru
         result = proves(t, a);
     if (!result && unwinder_span(s->unwinder)->state != SPAN_UNPUBLISHED)
         follow_span(s, process, a->key, true);
-    s->status.interpreted += !result && runtime->state == RUNTIME_COMPLETE;
+    s->status.interpreted += !result && state == RUNTIME_COMPLETE;
     /* Of one that is over there may be a copy. */
-    s->status.uninterpreted += result ? runtime->state != RUNTIME_NONE && !is_copied(s, a->key)
-                                      : runtime->state == RUNTIME_PARTLY;
+    s->status.uninterpreted +=
+        result ? runtime->state != RUNTIME_NONE && !is_copied(s, a->key) : state == RUNTIME_PARTLY;
     if (!known)
         follow_all(s, process);
     return result;
@@ -1306,7 +1342,7 @@ static void count_runtime(struct prcb_stacks *s, const struct prcb_chosen *chose
 {
     const unsigned image = (unsigned)(found->process - s->processes);
     const struct known_chain *chain = table_find(&s->chains, chosen->key);
-    uint32_t state = found->interpreted ? unwinder_runtime(s->unwinder)->state : RUNTIME_PARTLY;
+    uint32_t state = found->interpreted ? runtime_state(s, found->process) : RUNTIME_PARTLY;
 
     if (!unwinder_has_runtime(s->unwinder, image) ||
         (!found->interpreted && !found->copied && chain && chain->none))
