@@ -16,14 +16,15 @@
 int account_copy(const struct prcb_account_block *block, uint32_t bytes,
                  struct prcb_account_block *ret, uint32_t *retries);
 
-/* The first cache line, and what interrupts took. The rest of *ret stays as it was. */
+/* Reads the first cache line, and what interrupts took. The rest of *ret stays as it was. */
 int account_copy_times(const struct prcb_account_block *block, struct prcb_account_block *ret,
                        uint32_t *retries);
 
 /* Thread number and name, which have a sequence count of their own. */
 void account_identity(const struct prcb_account_block *block, struct prcb_account *ret);
 
-/* With the features: the writer is of an ABI before 1.9 and does not keep unclear_wakes. */
+/* This bit beside the features says that the writer is of an ABI before 1.9 and does not keep
+ * unclear_wakes. */
 #define ACCOUNT_FEATURE_OLD_WORD (1u << 31)
 
 /* Fills a record from a copy, as of the moment now (the writer's clock).
@@ -31,10 +32,10 @@ void account_identity(const struct prcb_account_block *block, struct prcb_accoun
 void account_convert(const struct prcb_account_block *copy, uint64_t now, uint32_t features,
                      double ticks_per_ns, struct prcb_account *ret);
 
-/* The cycles of its run time; never less than the record has. */
+/* Returns the cycles of its run time; they are never less than the record has. */
 void account_cycles(double ticks_per_ns, struct prcb_account *ret);
 
-/* Time on a processor since the last closed stretch. */
+/* Returns the time on a processor since the last closed stretch. */
 uint64_t account_live_run(const struct prcb_account_block *copy, uint64_t now);
 
 /* Of a hot line, and the guess of one that is unseen: whether its thread waits, or has ended. */

@@ -24,10 +24,10 @@ struct prcb_head_block bpf_account_head(uint32_t features, bool locks);
 int bpf_settle_clock(const struct prcb_head_block *head, uint32_t *calibrating,
                      struct prcb_error *err);
 
-/* Pass 0, 1, ... of the registrar, which puts its answer into *request. number: asked->number as
- * the caller's pid namespace has it; 0: it has none. Sets asked->last for the last pass there is.
- * *ret_again: the walk has to be repeated, a little later. Why: "which threads" in
- * threads.bpf.h. */
+/* Asks the registrar, which puts its answer into *request, for pass 0, 1, ... number: asked->number
+ * as the caller's pid namespace has it; 0: it has none. Sets asked->last for the last pass there
+ * is. *ret_again: the walk has to be repeated, a little later. "Which threads" in threads.bpf.h
+ * says why. */
 int bpf_register_pass(bool *narrow, int program, struct prcb_bpf_request *request,
                       struct prcb_bpf_request *asked, __u32 number, unsigned pass, bool *ret_again);
 

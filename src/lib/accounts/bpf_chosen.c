@@ -12,7 +12,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-/* What the rings hold, in messages. */
+/* These say in messages what the rings hold. */
 static const char chosen_waits[] = "chosen waits", ran_lists[] = "running threads' lists";
 
 struct chosen_reading {

@@ -31,7 +31,7 @@ static const char *const by_names[] = {
     [PRCB_BY_KERNEL] = "kernel",
 };
 
-/* include/linux/interrupt.h; the same since 2.6.39 */
+/* They are those of include/linux/interrupt.h, which are the same since 2.6.39. */
 static const char *const softirq_names[] = {"hi",       "timer",   "net_tx", "net_rx",  "block",
                                             "irq_poll", "tasklet", "sched",  "hrtimer", "rcu"};
 
@@ -53,14 +53,14 @@ const char *prcb_softirq_name(uint32_t vector)
     return NAME_OF(softirq_names, vector);
 }
 
-/* What edges of one kind and cause sum to. */
+/* Holds what edges of one kind and cause sum to. */
 struct sums {
     uint64_t count[KINDS][PRCB_CAUSE_MAX];
     uint64_t ns[KINDS][PRCB_CAUSE_MAX];
     uint64_t ready_ns;
 };
 
-/* The account and its edges, as of one moment, and that moment. */
+/* Copies the account and its edges, as of one moment, and that moment. */
 static int copy_both(struct prcb *p, const struct prcb_account_block *block,
                      const struct prcb_edge_block *edges, struct prcb_account_block *ret,
                      struct prcb_edge_block *ret_edges, uint64_t *ret_now, uint32_t *retries)
@@ -76,7 +76,7 @@ static int copy_both(struct prcb *p, const struct prcb_account_block *block,
     return result;
 }
 
-/* false: nothing that is known here. */
+/* Returns false if it is nothing that is known here. */
 static bool convert(const struct prcb_edge_cell *cell, struct prcb_edge *ret)
 {
     bool behind = cell->kind == PRCB_EDGE_BEHIND || cell->kind == PRCB_EDGE_MEANWHILE;

@@ -59,7 +59,7 @@ int64_t mapped_clock_offset(const struct mapped *m)
     return __atomic_load_n(&m->clock->clock_offset, __ATOMIC_RELAXED);
 }
 
-/* Now, on the writer's clock; where the writer has gone, when it went. */
+/* Returns the present on the writer's clock; where the writer has gone, when it went. */
 static uint64_t writer_now(struct prcb *p, struct clock *clock)
 {
     bool fresh = false;
@@ -82,7 +82,7 @@ static uint32_t flags_of(const struct mapped *m)
     return __atomic_load_n(&m->head->ended, __ATOMIC_RELAXED) ? PRCB_ACCOUNT_ORPHAN : 0;
 }
 
-/* The account with the handle's key, at once. */
+/* Finds the account with the handle's key at once. */
 static int open_by_key(struct prcb *p, struct prcb_thread *t, struct prcb_error *err)
 {
     uint32_t slot = (uint32_t)t->key, retries = 0;
@@ -167,7 +167,7 @@ static uint64_t live_interrupted(const struct mapped *m, const struct prcb_accou
     return until > copy->interrupt_base ? until - copy->interrupt_base : 0;
 }
 
-/* Stamps of two processors, and a stamp and CLOCK_MONOTONIC, differ by less. */
+/* Stamps of two processors differ by less than this, and so do a stamp and CLOCK_MONOTONIC. */
 #define CLOCKS_APART_NS 100000000ull
 
 /* An account, or (times) what prcb_thread_times needs of it; what of its present stretch interrupts
@@ -243,7 +243,8 @@ static bool read_on(struct prcb_thread *t)
     return true;
 }
 
-/* All of it. Not inline: what it needs of the stack would be cleared for read_on as well. */
+/* Reads all of it. It is not inline: what it needs of the stack would be cleared for read_on as
+ * well. */
 static __attribute__((noinline)) int read_anew(struct prcb_thread *t)
 {
     struct prcb_account record = {.size = sizeof(record), .key = t->key};

@@ -38,25 +38,26 @@ const struct prcb_account_block *mapped_block(const struct mapped *m, uint32_t s
 bool mapped_is_hidden(const struct mapped *m, uint32_t slot, uint32_t generation);
 /* Slots that were ever given out: they can be read from then on. */
 uint32_t mapped_used(struct mapped *m);
-/* The edges of a slot below that. NULL: none are kept. */
+/* Returns the edges of a slot that is below that. NULL: none are kept. */
 const struct prcb_edge_block *mapped_edges(struct mapped *m, uint32_t slot);
 int64_t mapped_clock_offset(const struct mapped *m);
 
 #define MAPPED_TRIES 8 /* to copy an account and read the clock before it is switched again */
 
-/* Now, for a copy of this account. false: it was switched since it was copied, and has to be copied
- * again: a reader that loses its processor between the two would take the time without it for run
- * time. Pairs with the stores to the sequence count by the switch's writer. */
+/* Reads the clock for a copy of this account. False: it was switched since it was copied,
+ * and has to be copied again: a reader that loses its processor between the two would take the
+ * time without it for run time. This pairs with the stores to the sequence count by the switch's
+ * writer. */
 bool mapped_now(struct prcb *p, struct clock *clock, const struct prcb_account_block *block,
                 const struct prcb_account_block *copy, uint64_t *ret);
 
-/* The record of a copy of an account, as of that moment. interrupted: of the stretch that goes on.
- */
+/* Makes the record of a copy of an account, as of that moment. interrupted: what interrupts took of
+ * the stretch that goes on. */
 void mapped_record(struct prcb *p, uint32_t slot, const struct prcb_account_block *copy,
                    uint64_t interrupted, uint64_t now, double ticks_per_ns,
                    struct prcb_account *ret);
 
-/* Functions of a tier (session.h). */
+/* These are functions of a tier (session.h). */
 int mapped_thread_open(struct prcb *p, struct prcb_thread *t, struct prcb_error *err);
 int mapped_read(struct prcb_thread *t);
 int mapped_read_times(struct prcb_thread *t, struct prcb_times *ret);
@@ -66,7 +67,7 @@ void mapped_status(struct prcb *p, struct prcb_status *ret);
 const char *mapped_absent_reason(const struct prcb *p, uint64_t member);
 const char *mapped_limit(const struct prcb *p, size_t i);
 
-/* Words that both tiers use: no thread or process was seen under this number; there is no free
+/* Both tiers use these words: no thread or process was seen under this number; there is no free
  * account; cgroups are out of reach. */
 int mapped_not_seen(const char *what, pid_t number, struct prcb_error *err);
 int mapped_no_room(const struct prcb *p, struct prcb_error *err);

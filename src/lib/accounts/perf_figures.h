@@ -32,7 +32,7 @@ struct perf_figures {
     uint64_t enabled;        /* CLOCK_MONOTONIC */
     struct perf_sample base; /* what the thread had when the account started */
     struct perf_sample last;
-    /* reported, since the start of the account */
+    /* These were reported since the start of the account. */
     uint64_t wall_ns, run_ns, ready_ns, wait_ns;
     uint64_t voluntary, involuntary;
 };
@@ -52,9 +52,9 @@ void perf_figures_update(struct perf_figures *f, const struct perf_sample *now);
  * compares with the last whole sample. */
 void perf_figures_peek(struct perf_figures *f, const struct perf_sample *now);
 
-/* Another task under the same number: a thread that execs takes over the number
- * and the creation time of its process's first thread, and its own counters. Seen
- * by switches that went backwards; one that had more of both is not noticed. */
+/* Whether another task has the same number: a thread that execs takes over the number and the
+ * creation time of its process's first thread, and keeps its own counters. It is seen by switches
+ * that went backwards; one that had more of both is not noticed. */
 bool perf_figures_replaced(const struct perf_figures *f, const struct perf_sample *now);
 
 /* Whether the thread was on a processor: it had been switched in once more than out.

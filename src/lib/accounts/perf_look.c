@@ -111,8 +111,9 @@ static int look_once(struct perf_source *source, pid_t pid, pid_t tid, uint64_t 
     if (result)
         return result;
     look.running = own_thread || perf_sample_running(&look.sample);
-    /* Out of its queue, its sums final, and not counted as switched out yet: a virtual processor
-     * that is stopped just there stays so for many looks, and that count is still to come. */
+    /* It is out of its queue, its sums are final, and it is not counted as switched out yet: a
+     * virtual processor that is stopped just there stays so for many looks, and that count is still
+     * to come. */
     look.quiet = look.quiet && !look.running;
     *ret = look;
     return 0;

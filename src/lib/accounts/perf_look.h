@@ -27,15 +27,14 @@ struct perf_look {
 /* Whether a state in /proc/PID/stat is of one that has ended: a zombie, or one being removed. */
 bool perf_has_ended(char state);
 
-/* before: the sample of the look before, or NULL. settled: that look was quiet;
- * then a quiet look may take its switches from there, for a thread that has not
- * run has not switched.
- * -ESRCH: it is not there, or is another thread than the one created at start (0:
- * any); -EPERM: it may not be looked at; -EBADMSG, -EMFILE, -ENOMEM. */
+/* Looks at a thread. before: the sample of the look before, or NULL. settled: that look was quiet;
+ * then a quiet look may take its switches from there, for a thread that has not run has not
+ * switched. -ESRCH: it is not there, or is another thread than the one created at start (0: any);
+ * -EPERM: it may not be looked at; -EBADMSG, -EMFILE, -ENOMEM. */
 int perf_look_at(struct perf_source *source, pid_t pid, pid_t tid, uint64_t start,
                  const struct perf_sample *before, bool settled, struct perf_look *ret);
 
-/* The calling thread, without a look at /proc: run and switches only. */
+/* Looks at the calling thread without /proc: run time and switches only. */
 void perf_look_at_self(struct perf_sample *ret);
 
 /* Creation time of the calling thread as /proc has it; 0: not to be had. Read once

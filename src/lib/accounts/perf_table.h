@@ -68,12 +68,12 @@ void perf_table_sweep(struct perf_table *table);
 uint32_t perf_table_accounts(const struct perf_table *table); /* in use */
 /* Gives the task an account of zeros, unless most are in use. 0, -ENOSPC, -ENOMEM. */
 int perf_table_open_account(struct perf_table *table, struct perf_task *task, uint32_t most);
-/* Marks it exited; the task, if it is still there, no longer has one. */
+/* Marks it exited; the task, if it is still there, has none any more. */
 void perf_table_end_account(struct perf_account *account);
 void perf_table_release_account(struct perf_table *table, struct perf_account *account);
 
 uint64_t perf_account_key(const struct perf_account *account);
-/* NULL: released, or never given out. */
+/* Returns NULL if it was released, or never given out. */
 struct perf_account *perf_table_account(const struct perf_table *table, uint64_t key);
 
 #endif

@@ -62,7 +62,7 @@ static const struct tier *find_tier(enum prcb_tier number)
     return NULL;
 }
 
-/* Best first; the reason why the first did not do is kept. */
+/* The best tier comes first; the reason why the first did not do is kept. */
 static int open_best(struct prcb *p, struct prcb_error *err)
 {
     uint32_t max_threads = p->max_threads;
@@ -174,7 +174,7 @@ const char *prcb_load_log(void)
 #endif
 }
 
-/* UINT64_MAX: not known of one, or there are none. */
+/* Returns UINT64_MAX if that is not known of one, or there are none. */
 static uint64_t all_misses(struct prcb *p)
 {
     struct prcb_program program;
@@ -276,7 +276,7 @@ int prcb_refresh(struct prcb *p, struct prcb_error *err)
     return result;
 }
 
-/* key 0: by tid. */
+/* Finds it by its key; key 0: by tid. */
 static int open_handle(struct prcb *p, pid_t tid, uint64_t key, struct prcb_thread **ret,
                        struct prcb_error *err)
 {
@@ -366,7 +366,7 @@ int prcb_release(struct prcb *p, uint64_t key, struct prcb_error *err)
     return result;
 }
 
-/* 0 or -EOPNOTSUPP */
+/* Returns 0 or -EOPNOTSUPP. */
 static int check_chooses(const struct prcb *p, struct prcb_error *err)
 {
     if (p->tier->chosen_read && p->flags & PRCB_OPEN_CHOSEN)
@@ -396,7 +396,7 @@ int prcb_chosen_chain(struct prcb *p, uint64_t key, const struct prcb_chain *cha
     return p->tier->chosen_chain(p, key, &own, err);
 }
 
-/* 0 or -EOPNOTSUPP */
+/* Returns 0 or -EOPNOTSUPP. */
 static int check_ran(const struct prcb *p, struct prcb_error *err)
 {
     return p->tier->ran_read && p->flags & PRCB_OPEN_CHOSEN && p->flags & PRCB_OPEN_RAN

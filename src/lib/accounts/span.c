@@ -8,7 +8,7 @@
 
 #include "sized.h"
 
-/* OTEP 4947's Thread-Local Context Record: packed, in the byte order of the machine. */
+/* This is OTEP 4947's Thread-Local Context Record: packed, in the byte order of the machine. */
 struct record {
     unsigned char trace_id[16], span_id[8];
     unsigned char valid, flags;

@@ -26,9 +26,9 @@ static ssize_t read_again(int fd, void *to, size_t bytes)
     return got;
 }
 
-/* Between fork and exec. The child waits at the go pipe, asleep. An account that began
- * there would begin with that wait, which is none of the command's, so the account is made
- * when the child is awake again: it says so on the result pipe, and runs until `released`. */
+/* This runs between fork and exec. The child waits at the go pipe, asleep. An account that began
+ * there would begin with that wait, which is none of the command's, so the account is made when the
+ * child is awake again: it says so on the result pipe, and runs until `released`. */
 struct gate {
     int go[2];          /* a byte: go on */
     int result[2];      /* a byte: awake; then the errno of an exec that failed */
@@ -37,7 +37,7 @@ struct gate {
 
 static void wait_for_release(const struct gate *gate, pid_t parent)
 {
-    /* Pairs with the store in release_child: the account is there. */
+    /* This pairs with the store in release_child: the account is there. */
     while (!__atomic_load_n(gate->released, __ATOMIC_ACQUIRE)) {
         if (getppid() != parent)
             _exit(126);

@@ -50,8 +50,8 @@ static const struct prcb_switch_ring *ring_of(const struct switch_rings *r, uint
     return (const void *)(r->memory + cpu * r->stride);
 }
 
-/* Acquire: the records below it are there. Pairs with the store of `written` that follows them in
- * the program (record_switch). */
+/* This is an acquire load: the records below it are there. It pairs with the store of `written`
+ * that follows them in the program (record_switch). */
 static uint64_t written_of(const struct prcb_switch_ring *ring)
 {
     return __atomic_load_n(&ring->written, __ATOMIC_ACQUIRE);
@@ -91,9 +91,9 @@ static bool copy_record(const struct switch_rings *r, uint32_t cpu, uint64_t num
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
     memcpy(ret, words, sizeof(*ret));
-    /* The copy before the second look: if a byte of it was of a later record, so is the count.
-     * Pairs with the order of `written` and the next record's bytes in the program (next_record).
-     */
+    /* The copy comes before the second look: if a byte of it was of a later record, so is the
+     * count. This pairs with the order of `written` and the next record's bytes in the program
+     * (next_record). */
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return __atomic_load_n(&ring->written, __ATOMIC_RELAXED) - number < r->places;
 }
@@ -207,7 +207,8 @@ int switch_rings_read(struct switch_rings *r, prcb_switch_fn fn, void *ctx,
         result = read_ring(r, cpu, fn, ctx, &ret->full);
     r->rewound = false;
     ret->from_ns = r->from_ns;
-    /* Of processors without a ring: a count that only grows, of nothing that is read here. */
+    /* It counts those of processors without a ring. It only grows, and goes with nothing that is
+     * read here. */
     ret->lost = r->lost + __atomic_load_n(&ring_of(r, 0)->elsewhere, __ATOMIC_RELAXED);
     return result;
 }

@@ -15,15 +15,15 @@
 
 struct switch_rings; /* opaque */
 
-/* memory: `processors` rings of 1 + elements elements. has_ready: records tell of ready time.
- * -EPROTONOSUPPORT: no such rings. */
+/* Opens the rings. memory: `processors` rings of 1 + elements elements. has_ready: records tell of
+ * ready time. -EPROTONOSUPPORT: there are no such rings. */
 int switch_rings_open(const void *memory, uint32_t processors, uint32_t elements, bool has_ready,
                       struct switch_rings **ret);
 void switch_rings_close(struct switch_rings *r); /* NULL is allowed */
 
-/* As prcb_session_switches_rewind. */
+/* Does what prcb_session_switches_rewind says. */
 void switch_rings_rewind(struct switch_rings *r);
-/* As prcb_session_switches. */
+/* Does what prcb_session_switches says. */
 int switch_rings_read(struct switch_rings *r, prcb_switch_fn fn, void *ctx,
                       struct prcb_switch_room *ret);
 

@@ -40,7 +40,8 @@ static uint32_t tail_processors(const struct prcb *p)
     return processors_for(p, PRCB_OPEN_TAILS);
 }
 
-/* Elements of each processor's ring of switch records, after its head; 0: none are kept. */
+/* Returns the elements of each processor's ring of switch records, after its head; 0: none are
+ * kept. */
 static uint32_t switch_elements(const struct prcb *p)
 {
     uint32_t processors = processors_for(p, PRCB_OPEN_SWITCHES), elements = 1;
@@ -384,7 +385,8 @@ static int free_slot(struct bpf_state *s, uint32_t slot, uint32_t generation)
                              sizeof(asked), &stale);
     if (result || stale)
         return result ? result : -ESTALE;
-    /* Nobody's now: cannot fail but for a queue that is full, which holds all slots. */
+    /* It is nobody's now. That cannot fail but for a queue that is full, which then holds all
+     * slots. */
     return bpf_map_update_elem(bpf_map__fd(s->skeleton->maps.free_slots), NULL, &slot, BPF_ANY)
                ? -errno
                : 0;
@@ -438,7 +440,7 @@ static int bpf_release_exited(struct prcb *p, struct prcb_error *err)
     for (uint32_t slot = 0; slot < used; slot++) {
         const struct prcb_account_block *block = mapped_block(&p->mapped, slot);
 
-        /* Acquire: the generation belongs to the account whose end was seen. */
+        /* This is an acquire load: the generation belongs to the account whose end was seen. */
         if (__atomic_load_n(&block->state, __ATOMIC_ACQUIRE) == PRCB_STATE_EXITED &&
             !(__atomic_load_n(&block->seq, __ATOMIC_RELAXED) & 1) &&
             !free_slot(p->bpf, slot, __atomic_load_n(&block->generation, __ATOMIC_RELAXED)))
@@ -467,7 +469,7 @@ static int bpf_kernel_stack(struct prcb *p, uint64_t key, pid_t tid, char ret[KE
     return 0;
 }
 
-/* One of an object's; *i is less by how many it has where it has fewer. */
+/* Finds one of an object's programs; *i is less by how many it has where it has fewer. */
 static int program_of(const struct accounts_bpf *skeleton, uint32_t *i, struct prcb_program *ret)
 {
     struct prcb_program own;

@@ -166,7 +166,7 @@ static int tell_released(struct prcb *p, struct prcb_error *err)
     return result;
 }
 
-/* Hidden from now on; prcbd is told later, with others. */
+/* Hides the account from now on; prcbd is told later, with others. */
 static int release_shared(struct prcb *p, uint64_t key, struct prcb_error *err)
 {
     struct wire_release_some *released = &p->daemon->released;
@@ -537,7 +537,7 @@ static int daemon_profile_thread(struct prcb *p, pid_t tid, unsigned follow, str
     return result ? result : judge(p, &answer, "thread", tid, err);
 }
 
-/* More than once, as in bpf_profile_process. */
+/* It asks more than once, as bpf_profile_process does. */
 static int daemon_profile_process(struct prcb *p, pid_t pid, unsigned follow,
                                   struct prcb_error *err)
 {
@@ -586,7 +586,7 @@ static int daemon_profile_all(struct prcb *p, struct prcb_error *err)
     return result;
 }
 
-/* As register_cgroup of the bpf tier. Threads of others are left out. */
+/* Does what register_cgroup of the bpf tier does. Threads of others are left out. */
 static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *err)
 {
     struct procfs files = {.root = -1}; /* a buffer for reading lists */
@@ -620,7 +620,7 @@ static int register_cgroup(struct prcb *p, const char *path, struct prcb_error *
     return result;
 }
 
-/* The cgroup instead of those before, or beside them. */
+/* Follows the cgroup instead of those before, or beside them. */
 static int scope_cgroup(struct prcb *p, const char *path, bool add, struct prcb_error *err)
 {
     struct wire_scope scope = {.add = add};

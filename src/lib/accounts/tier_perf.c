@@ -56,8 +56,8 @@ struct perf_state {
     bool all;
     bool follows;
     struct cgroup_list cgroups;
-    /* Processes and their parents, for kernels without lists of children; taken once
-     * per scan or call that needs it. */
+    /* Lists processes and their parents, for kernels without lists of children; the list is made
+     * once for each scan or call that needs it. */
     struct pid_list family, parents;
     bool family_taken;
 };
@@ -188,7 +188,7 @@ static double cycle_rate(struct prcb *p)
     return s->rate;
 }
 
-/* What a look found becomes the account's. */
+/* Gives the account what a look found. */
 static void describe(struct prcb *p, struct perf_account *account, const struct perf_look *look)
 {
     const uint64_t parts = PRCB_HAS_RUN | PRCB_HAS_READY;
@@ -210,7 +210,7 @@ static void describe(struct prcb *p, struct perf_account *account, const struct 
         perf_table_end_account(account);
 }
 
-/* How a thread came to be profiled. */
+/* Says how a thread came to be profiled. */
 enum coming {
     COMING_NAMED,  /* asked for: counts from now */
     COMING_BORN,   /* created by one that is followed: counts from its creation */
@@ -289,7 +289,8 @@ static int take_family(struct perf_state *s)
     return result;
 }
 
-/* Processes that the thread created; where the kernel lists no children, its process. */
+/* Takes up processes that the thread created; where the kernel lists no children, those of its
+ * process. */
 static int list_children(struct perf_state *s, pid_t pid, pid_t tid, struct pid_list *list)
 {
     int result;
@@ -414,7 +415,7 @@ static int replace(struct prcb *p, struct perf_task *task)
     return result;
 }
 
-/* Brings one account up to date. A thread that is there no more loses its task. */
+/* Brings one account up to date. A thread that is gone loses its task. */
 static int update(struct prcb *p, struct perf_task *task)
 {
     struct perf_state *s = p->perf;
@@ -438,7 +439,7 @@ static int update(struct prcb *p, struct perf_task *task)
     return 0;
 }
 
-/* A task without an account: only whether it is still there. */
+/* Looks at a task without an account, and only at whether it is still there. */
 static int check_alive(struct perf_state *s, struct perf_task *task)
 {
     struct procfs_stat stat;
@@ -451,7 +452,7 @@ static int check_alive(struct perf_state *s, struct perf_task *task)
 
 /* ---- scanning ---- */
 
-/* A thread in a list: known, or taken on. A thread that was left outside when its
+/* Handles a thread in a list: it is known, or is taken on. A thread that was left outside when its
  * process or parent was followed comes in by a list of a cgroup or of all. */
 static int meet(struct prcb *p, pid_t pid, pid_t tid, unsigned follow, enum coming coming)
 {
@@ -513,7 +514,7 @@ static int meet_listed(struct prcb *p, const struct pid_list *list, enum coming 
     return result;
 }
 
-/* The last one ended meanwhile: nothing is left to be followed in it. */
+/* The last one has ended meanwhile: nothing is left to be followed in it. */
 static int meet_cgroup(struct prcb *p, const char *path)
 {
     struct pid_list list = {0};
@@ -552,8 +553,8 @@ static int meet_new_children(struct prcb *p, const struct perf_task *task)
     return result;
 }
 
-/* One task: what its process gained, its account, what it created. Tasks taken on
- * here are at the end of the table and have their turn in the same scan. */
+/* Handles one task: what its process gained, its account, what it created. Tasks that are taken on
+ * here stand at the end of the table and have their turn in the same scan. */
 static int visit(struct prcb *p, struct perf_task *task)
 {
     struct perf_state *s = p->perf;
@@ -761,7 +762,7 @@ static void fill_record(const struct perf_account *account, struct prcb_account 
     memcpy(ret->comm, account->comm, sizeof(ret->comm));
 }
 
-/* The task of a handle: by its key where it has one. NULL: it has ended, or never was. */
+/* Finds the task of a handle, by its key where it has one. NULL: it has ended, or never was. */
 static struct perf_task *task_of(struct prcb *p, const struct prcb_thread *t)
 {
     const struct perf_table *table = &p->perf->table;

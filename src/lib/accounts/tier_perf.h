@@ -8,9 +8,9 @@
 
 #include "session.h"
 
-/* root: "/proc", or a directory with the same files. live: the root is this system's
- * /proc, so threads of this process may be asked for by system calls. On failure
- * the tier's close takes what there is. */
+/* Opens the tier. root: "/proc", or a directory with the same files. live: the root is this
+ * system's /proc, so threads of this process may be asked for by system calls. On failure the
+ * tier's close takes what there is. */
 int tier_perf_open_at(struct prcb *p, const char *root, bool live, struct prcb_error *err);
 
 #endif

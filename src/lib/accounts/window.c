@@ -77,7 +77,7 @@ static void grow(struct window *w, size_t bytes)
         want = want > w->bytes / 2 ? w->bytes : want * 2;
     if (want == reached || !map_part(w, reached, want))
         return;
-    /* Release: pairs with the load of who does not take the lock. */
+    /* This is a release store: it pairs with the load of who does not take the lock. */
     __atomic_store_n(&w->reached, want, __ATOMIC_RELEASE);
     if (want == w->bytes) {
         close(w->fd);

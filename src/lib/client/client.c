@@ -114,8 +114,8 @@ void client_close_fds(struct client_arrival *arrival)
     }
 }
 
-/* Descriptors come with the first byte of a message. Others, and more than there is room for, are
- * nobody's. */
+/* Descriptors come with the first byte of a message. Others, and more than there is room for,
+ * belong to nobody. */
 static void take_fds(struct msghdr *header, bool first, struct client_arrival *arrival)
 {
     int place = 0;
@@ -157,7 +157,7 @@ static ssize_t receive_part(const struct client *c, size_t have, struct client_a
                             .msg_iovlen = 1,
                             .msg_control = control.room,
                             .msg_controllen = sizeof(control.room)};
-    /* No more than this message: the next one's descriptors are the next one's. */
+    /* It takes no more than this message, for the next one has descriptors of its own. */
     size_t want =
         have < sizeof(struct wire_header) ? sizeof(struct wire_header) : length_of(ret->bytes);
     ssize_t got;
@@ -198,7 +198,7 @@ static int receive_answer(const struct client *c, struct client_arrival *ret)
     return result;
 }
 
-/* What the daemon refused, in its words. */
+/* Says what the daemon refused, in its words. */
 static int refusal(const struct wire_message *message, struct prcb_error *err)
 {
     return prcb_fail(err, message->header.status, "%.*s", (int)message->size,
@@ -301,8 +301,9 @@ int client_connect(struct client *c, struct prcb_error *err)
 
 /* ---- what is passed ---- */
 
-/* A line "name:\tnumber" of a descriptor's file in /proc; 0 without it. No other file has these,
- * and nobody but the kernel writes them; bpf(2) would tell the same to those who may call it. */
+/* Reads the number of a line "name:\tnumber" of a descriptor's file in /proc; 0: there is none. No
+ * other file has these, and nobody but the kernel writes them; bpf(2) would tell the same to those
+ * who may call it. */
 static unsigned long fd_number(FILE *info, const char *name)
 {
     size_t length = strlen(name);

@@ -27,7 +27,7 @@ struct client {
     struct wire_hello_answer hello; /* the daemon's */
 };
 
-/* A message that came, its bytes and descriptors. */
+/* Holds a message that came, its bytes and descriptors. */
 struct client_arrival {
     uint8_t bytes[WIRE_MAX];
     struct wire_message message;
@@ -60,7 +60,7 @@ bool client_late(const struct client *client);
 int client_connect(struct client *client, struct prcb_error *err);
 void client_disconnect(struct client *client);
 
-/* On an open connection. After success the descriptors of *arrival are the caller's. */
+/* Asks on an open connection. After success the descriptors of *arrival are the caller's. */
 int client_ask(struct client *client, const struct client_question *question,
                struct client_arrival *arrival, struct prcb_error *err);
 bool client_cut_off(int code);
@@ -81,9 +81,10 @@ void client_close_fds(struct client_arrival *arrival);
  * nobody can make shorter, and of which the kernel maps no more than there is. */
 int client_check_map(int fd, struct prcb_error *err);
 
-/* A descriptor of the map of processor blocks, checked, to be closed by the caller. -ENOENT,
- * -ECONNREFUSED: no daemon runs; -EPERM: it does not let this user read them. *ret_threads: of the
- * map of the threads on them, the same; -1: this user may not see these. NULL: not wanted. */
+/* Asks for a descriptor of the map of processor blocks, which is checked and is to be closed by the
+ * caller. -ENOENT, -ECONNREFUSED: no daemon runs; -EPERM: it does not let this user read them.
+ * *ret_threads is one of the map of the threads on them, likewise; -1: this user may not see these.
+ * NULL: not wanted. */
 int client_processors_map(int *ret_threads, struct prcb_error *err);
 
 #endif

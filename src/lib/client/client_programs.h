@@ -22,7 +22,7 @@ struct client_programs {
     struct client_program items[WIRE_PROGRAMS_MOST];
 };
 
-/* Brings *p up to now; the first time counts begin. -EOPNOTSUPP: the daemon is of an earlier
+/* Brings *p up to date; the first call begins to count. -EOPNOTSUPP: the daemon is of an earlier
  * version. On errors the counts are not known until the next call. */
 int client_ask_programs(struct client *client, enum wire_programs_of of, struct client_programs *p);
 

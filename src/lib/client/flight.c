@@ -21,7 +21,7 @@ int prcb_flight_save(const char *reason, struct prcb_error *err)
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return prcb_fail(err, -errno, "socket: %s", strerror(errno));
-    /* For how long: as it does. Into which file: its own. */
+    /* The recorder decides for how long, and into which file. */
     snprintf(message, sizeof(message), "0\n\n%.*s", REASON_MAX, reason);
     for (size_t i = 0; i < count && result && result != -EAGAIN; i++) {
         result = 0;

@@ -18,7 +18,7 @@
 
 #define FLIGHT_ADDRESSES 2
 
-/* False: the path is too long for a socket, which has no address then. */
+/* Returns false if the path is too long for a socket, which has no address then. */
 __attribute__((format(printf, 2, 3))) static inline bool flight_address(struct sockaddr_un *ret,
                                                                         const char *format, ...)
 {

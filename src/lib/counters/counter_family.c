@@ -275,7 +275,7 @@ static void probe_child(int go)
 static bool has_read_record(const struct perf_event_mmap_page *page, size_t page_size)
 {
     const char *data = (const char *)page + page_size;
-    /* Pairs with the kernel's write barrier between the records and its store of data_head
+    /* This pairs with the kernel's write barrier between the records and its store of data_head
      * (perf_output_put_handle). */
     uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
 
@@ -291,8 +291,8 @@ static bool has_read_record(const struct perf_event_mmap_page *page, size_t page
     return false;
 }
 
-/* The clock of a child, on any one of its processors: threads leave a part on each, run
- * there or not. */
+/* Tries it with the clock of a child, on any one of its processors: threads leave a part on each,
+ * whether they ran there or not. */
 static bool probe(pid_t child, int go, size_t page_size)
 {
     const unsigned flags = PRCB_COUNTERS_INHERIT | COUNTERS_STAT;
@@ -428,8 +428,8 @@ static void scale(const struct member *member, struct prcb_counter *ret)
     ret->value = ret->raw;
     if (ret->enabled_ns < ret->running_ns || !is_hardware(member))
         ret->enabled_ns = ret->running_ns;
-    /* The kernel's times of one event on several processors agree to its last update of
-     * each only: a share that is nearly all is all. */
+    /* The kernel's times of one event on several processors agree only to its last update of each:
+     * a share that is nearly all is all. */
     if (ret->running_ns >= ret->enabled_ns - ret->enabled_ns / 64)
         return;
     ret->flags |= PRCB_COUNTER_SCALED;
@@ -537,7 +537,7 @@ int prcb_family_collect(struct prcb_family *family, prcb_family_part_fn fn, void
 
         if (!page)
             continue;
-        /* Pairs as in has_read_record. The tail is written by this side alone. */
+        /* This pairs as in has_read_record. The tail is written by this side alone. */
         head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
         tail = page->data_tail;
         while (tail < head && !result) {

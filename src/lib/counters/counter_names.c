@@ -103,7 +103,7 @@ static bool set_generic(const char *name, struct counter_event *event)
     return false;
 }
 
-/* r01c2: a code for the processor's own event register. */
+/* "r01c2" is a code for the processor's own event register. */
 static bool set_raw(const char *name, struct counter_event *event)
 {
     size_t digits = strspn(name + (*name == 'r'), "0123456789abcdefABCDEF");
@@ -194,7 +194,7 @@ static int set_term(const char *pmu, const char *term, struct counter_event *eve
                      name);
 }
 
-/* 1: the name has another form. */
+/* Returns 1 if the name has another form. */
 static int set_pmu(const char *name, struct counter_event *event, struct prcb_error *err)
 {
     const char *slash = strchr(name, '/');
@@ -272,7 +272,7 @@ static bool have_pfm(void)
     return result;
 }
 
-/* 1: libpfm4 does not know the name either. */
+/* Returns 1 if libpfm4 does not know the name either. */
 static int set_pfm(const char *name, struct counter_event *event)
 {
     struct perf_event_attr attr = {.size = sizeof(attr)};

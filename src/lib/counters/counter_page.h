@@ -28,8 +28,8 @@ struct counter_reading {
 
 #define COUNTER_PAGE_PASSES 1000
 
-/* The low width bits of a counter as a signed number: the kernel starts a counter
- * below zero, so that page offset + this is the count on both sides of its wrap. */
+/* Returns the low width bits of a counter as a signed number: the kernel starts a counter below
+ * zero, so that page offset + this is the count on both sides of its wrap. */
 static inline int64_t counter_sign_extend(uint64_t pmc, uint32_t width)
 {
     uint32_t shift;
@@ -92,7 +92,7 @@ static inline bool counter_page_read(const volatile struct perf_event_mmap_page 
     return false;
 }
 
-/* The processor's counter of this number. */
+/* Reads the processor's counter of this number. */
 static inline uint64_t counter_pmc(uint32_t index)
 {
 #if defined(__x86_64__) || defined(__i386__)

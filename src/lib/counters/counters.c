@@ -89,8 +89,8 @@ int counter_open_fd(const struct counter_event *event, pid_t pid, int cpu, int g
     }
 #endif
     fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
-    /* kernel.perf_event_paranoid 2, the kernel's default, refuses ordinary users the kernel's part
-     * of an event only. */
+    /* kernel.perf_event_paranoid 2, the kernel's default, refuses ordinary users only the kernel's
+     * part of an event. */
     if (fd < 0 && (errno == EACCES || errno == EPERM) && !event->no_kernel && !event->no_user) {
         attr.exclude_kernel = attr.exclude_hv = 1;
         fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
@@ -143,7 +143,7 @@ const char *counter_reason(const struct counter_event *event, int error)
 static int open_counter(struct prcb_counters *set, struct counter *counter,
                         const struct counter_event *event, pid_t tid, unsigned flags)
 {
-    /* perf_event_open(2): inherited events cannot be read as a group. */
+    /* As perf_event_open(2) says, inherited events cannot be read as a group. */
     bool grouped = counter->source == PRCB_COUNTER_SOFTWARE && !(flags & PRCB_COUNTERS_INHERIT);
     int fd = counter_open_fd(event, tid, -1, grouped ? set->leader : -1, flags,
                              TIMES | (grouped ? PERF_FORMAT_GROUP : 0), &counter->user_only);
@@ -339,8 +339,8 @@ static bool read_figures(const struct prcb_counters *set, const struct counter *
     return true;
 }
 
-/* Without a system call; false if that cannot be, or if the counter was multiplexed
- * and its share up to this moment is the kernel's to tell. */
+/* Reads it without a system call. False: that cannot be, or the counter was multiplexed, and only
+ * the kernel can tell its share up to this moment. */
 static bool read_user(const struct counter *counter, struct figures *ret)
 {
     struct counter_reading reading;

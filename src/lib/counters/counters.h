@@ -22,7 +22,7 @@ struct counter_event {
     bool no_user, no_kernel;
 };
 
-/* The event of one name. -EINVAL: nobody knows it. -EOPNOTSUPP: known, and nothing
+/* Finds the event of one name. -EINVAL: nobody knows it. -EOPNOTSUPP: it is known, and nothing
  * backs it on this processor. */
 int counter_event_find(const char *name, struct counter_event *ret, struct prcb_error *err);
 
@@ -33,7 +33,7 @@ int counter_events_parse(const char *list, struct counter_event *ret, size_t *re
 
 uint32_t counter_event_source(const struct counter_event *event);
 
-/* As prcb_counters_open. */
+/* Does what prcb_counters_open says. */
 int counters_open_events(const struct counter_event *events, size_t count, pid_t tid,
                          unsigned flags, struct prcb_counters **ret, struct prcb_error *err);
 
@@ -59,7 +59,7 @@ void counters_start(struct prcb_counters *counters);
 int counter_open_fd(const struct counter_event *event, pid_t pid, int cpu, int group,
                     unsigned flags, uint64_t read_format, bool *ret_user_only);
 
-/* The text for an error of counter_open_fd. */
+/* Returns the text for an error of counter_open_fd. */
 const char *counter_reason(const struct counter_event *event, int error);
 
 #endif

@@ -44,7 +44,7 @@ struct account_counters {
 
 /* ---- names ---------------------------------------------------------------- */
 
-/* The next name of a list; commas between slashes are the name's. */
+/* Finds the next name of a list; commas between slashes belong to the name. */
 static char *next_name(const char **at)
 {
     const char *start = *at;
@@ -228,7 +228,7 @@ static int drain(struct account_counters *counters)
     return prcb_family_collect(counters->family, take_part, counters, &counters->lost);
 }
 
-/* As the library scales a family's sum: see prcb_family_read. */
+/* It is scaled as the library scales a family's sum: see prcb_family_read. */
 static void finish_part(const struct event *event, struct event_count *count)
 {
     if (count->enabled_ns < count->running_ns || !strcmp(event->source, "software"))

@@ -26,18 +26,18 @@ struct account_counter {
     const char *reason; /* why nothing does; NULL: something does */
 };
 
-/* list NULL: no counters, and *ret is NULL. family: a command is counted, and follow
- * says whether with all that it starts. -EINVAL: a name that nobody knows; an event that
- * merely cannot be counted here is no failure. */
+/* Opens the counters of a list. list NULL: no counters, and *ret is NULL. family: a command is
+ * counted, and follow says whether with all that it starts. -EINVAL: nobody knows a name; an event
+ * that merely cannot be counted here is no failure. */
 int account_counters_open(const char *list, bool family, bool follow, struct account_counters **ret,
                           struct prcb_error *err);
 void account_counters_close(struct account_counters *counters, struct account_rows *rows);
 
-/* For prcb_spawn_hooked; ctx is the struct account_counters. */
+/* Serves prcb_spawn_hooked; ctx is the struct account_counters. */
 int account_counters_before_exec(pid_t child, void *ctx, struct prcb_error *err);
 
-/* To be called ten times a second. *ret: rows should be brought up to date now, since
- * threads that are new to them wait for their counters. 0 or -errno. */
+/* Is to be called ten times a second. *ret: rows should be brought up to date now, since threads
+ * that are new to them wait for their counters. 0 or -errno. */
 int account_counters_tick(struct account_counters *counters, bool *ret);
 /* Brings the counts of all rows up to date, after the rows themselves. The beginning
  * of the measuring is the first call. all_seen: no thread can be without a row. */

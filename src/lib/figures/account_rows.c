@@ -478,7 +478,7 @@ int account_order_parse(const char *text, struct account_order *ret)
     return -EINVAL;
 }
 
-/* Time in a cause; of causes that carry no time, the count. */
+/* Returns the time in a cause; of causes that carry no time, the count. */
 static uint64_t cause_weight(const struct account_sums *sums, uint32_t cause)
 {
     const struct wait_cell *cell = account_sums_cell(sums, cause);
@@ -540,7 +540,7 @@ static void deinit_sums(struct account_row *sums, size_t count)
     free(sums);
 }
 
-/* What changed since the mark, a new row for each that lived since then. */
+/* Makes rows of what changed since the mark, a new one for each that lived since then. */
 static int make_changes(const struct account_rows *rows, struct account_row **ret,
                         size_t *ret_count)
 {
@@ -584,7 +584,7 @@ static int by_process(const void *left, const void *right)
     const struct account_row *a = *(struct account_row *const *)left;
     const struct account_row *b = *(struct account_row *const *)right;
 
-    /* The first thread of a process in front: it lends the process its name. */
+    /* Puts the first thread of a process in front: it lends the process its name. */
     if (a->pid != b->pid)
         return a->pid < b->pid ? -1 : 1;
     if (!a->pid && strcmp(a->comm, b->comm))
@@ -713,7 +713,7 @@ static int by_ended(const void *left, const void *right)
     return order ? order : by_cgroup(left, right);
 }
 
-/* The ended ones come first, those of a name and cgroup side by side. */
+/* The ended ones come first; those of a name and cgroup stand side by side. */
 static size_t same_ended(struct account_row *const *rows, size_t count)
 {
     size_t same = 1;

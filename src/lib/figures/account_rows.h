@@ -104,15 +104,15 @@ int account_rows_mark(struct account_rows *rows);
 bool account_rows_all_exited(const struct account_rows *rows);
 void account_rows_deinit(struct account_rows *rows);
 
-/* The cell of a cause, or NULL. */
+/* Returns the cell of a cause, or NULL. */
 const struct wait_cell *account_sums_cell(const struct account_sums *sums, uint32_t cause);
-/* *to += from. */
+/* Does *to += from. */
 int account_sums_add(struct account_sums *to, const struct account_sums *from);
-/* *ret = later - earlier; open waits are later's. *ret is new, to be deinitialised. */
+/* Does *ret = later - earlier; open waits are later's. *ret is new, and is to be deinitialised. */
 int account_sums_sub(const struct account_sums *later, const struct account_sums *earlier,
                      struct account_sums *ret);
 void account_sums_deinit(struct account_sums *sums);
-/* Time spent waiting, open stretches included; in an interval: within it. */
+/* Returns the time spent waiting, open stretches included; in an interval, the part within it. */
 uint64_t account_sums_waited(const struct account_sums *sums);
 
 /* ---- views --------------------------------------------------------------- */
@@ -168,7 +168,7 @@ int account_view_make(const struct account_rows *rows, unsigned kind,
                       const struct account_order *order, struct account_view *ret);
 void account_view_deinit(struct account_view *view);
 
-/* "run", "tid", a cause's name ... as an order. 0 or -EINVAL. */
+/* Finds "run", "tid", a cause's name ... as an order. 0 or -EINVAL. */
 int account_order_parse(const char *text, struct account_order *ret);
 
 #endif

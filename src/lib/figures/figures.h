@@ -49,7 +49,7 @@ struct figure {
     const char *absent;  /* where it may be; NULL: nowhere */
 };
 
-/* Places of an account's numbers in struct account_sums. */
+/* These are the places of an account's numbers in struct account_sums. */
 enum account_number {
 #define COUNTER(name, ...) ACCOUNT_##name,
 #define PART(name, ...)    ACCOUNT_##name,
@@ -85,9 +85,9 @@ const struct figure *figures_shown(const struct figure *from, unsigned commands)
 /* Its value in a record, whether present or not; of a LIST 0. */
 uint64_t figure_get(const struct figure *figure, const void *record);
 
-/* *later -= *earlier: counters; one that went backwards becomes 0. Gauges stay. */
+/* Does *later -= *earlier for counters; one that went backwards becomes 0. Gauges stay. */
 void figures_sub(const struct figure *rows, void *later, const void *earlier);
-/* *to += *from: what adds up. */
+/* Does *to += *from for what adds up. */
 void figures_add(const struct figure *rows, void *to, const void *from);
 /* The presence bits of what is of the moment: a difference has these of the later record alone. */
 uint64_t figures_gauges(const struct figure *rows);
@@ -107,7 +107,8 @@ static inline uint64_t figure_growth(uint64_t later, uint64_t earlier)
 /* Why a figure that is wanted is absent; NULL: it is there, or not wanted. */
 typedef const char *figure_reason_fn(const void *ctx, const struct figure *figure);
 
-/* A line for each reason: prefix, the words of the figures that lack for it, middle, reason. */
+/* Writes a line for each reason: prefix, the words of the figures that lack for it, middle,
+ * reason. */
 void figures_write_absent(FILE *out, const struct figure *rows, figure_reason_fn *reason,
                           const void *ctx, const char *prefix, const char *middle);
 

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* What a part lacks to the whole; 0 where it exceeds it: the two may be of moments apart. */
+/* Returns what a part lacks to the whole; 0 where it exceeds it, for the two may be of different
+ * moments. */
 static inline uint64_t rest_of(uint64_t whole, uint64_t part)
 {
     return whole > part ? whole - part : 0;

@@ -59,7 +59,7 @@ static struct table_slot *list_of(const struct whom *w, uint64_t group, uint32_t
     return NULL;
 }
 
-/* From a sum on, the first one of a kind; number 0: none. */
+/* Finds the first one of a kind, from a sum on; number 0: there is none. */
 static struct sum *find_in(const struct whom *w, size_t number, uint32_t kind)
 {
     while (number && w->sums[number - 1].edge.kind != kind)
@@ -67,7 +67,7 @@ static struct sum *find_in(const struct whom *w, size_t number, uint32_t kind)
     return number ? &w->sums[number - 1] : NULL;
 }
 
-/* Those of a group, a kind and a cause. */
+/* Finds those of a group, a kind and a cause. */
 static struct sum *first_of(const struct whom *w, uint64_t group, uint32_t kind, uint32_t cause)
 {
     const struct table_slot *list = list_of(w, group, cause);
@@ -96,7 +96,7 @@ static uint64_t place_of(uint64_t group, const struct prcb_edge *edge)
     return table_mix(place, (uint64_t)edge->cause << 32 | edge->by << 8 | edge->kind);
 }
 
-/* NULL: there is none. */
+/* Returns NULL if there is none. */
 static struct sum *find(const struct whom *w, uint64_t group, const struct prcb_edge *edge)
 {
     const struct table_slot *slot = NULL;

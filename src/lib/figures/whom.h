@@ -21,7 +21,8 @@ void whom_close(struct whom *w);  /* NULL is allowed */
 /* How accounts are put together. */
 struct whom_taker {
     uint64_t (*group)(const struct prcb_account *account, void *ctx);
-    /* Each account, as of the moment of its edges; what it returns ends the taking. */
+    /* Is called for each account, as of the moment of its edges; what it returns ends the
+     * taking. */
     int (*seen)(const struct prcb_account *account, void *ctx);
     void *ctx;
 };
@@ -29,12 +30,12 @@ struct whom_taker {
 /* Adds the edges of an account, as they are now: once for each account. taker: NULL: by process.
  * Errors of prcb_edges_walk; -ENOMEM. */
 int whom_take(struct whom *w, struct prcb *session, uint64_t key, const struct whom_taker *taker);
-/* The same for every account of the session. */
+/* Does the same for every account of the session. */
 int whom_take_all(struct whom *w, struct prcb *session, const struct whom_taker *taker,
                   struct prcb_error *err);
-/* One edge of a group's. */
+/* Adds one edge to a group's. */
 int whom_add(struct whom *w, uint64_t group, const struct prcb_edge *edge);
-/* All of another's. */
+/* Adds all of another's. */
 int whom_join(struct whom *w, const struct whom *from);
 /* Adds the sums of each group to the one that `to` says it is a part of, if that is another. 0 or
  * -ENOMEM. */

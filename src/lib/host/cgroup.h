@@ -28,7 +28,7 @@ static inline bool is_dots(const char *name)
 int cgroup_list_threads(struct procfs *fs, const char *path, struct pid_list *list,
                         struct prcb_error *err);
 
-/* Paths of cgroups, each once. Zero-initialised is empty. */
+/* Holds paths of cgroups, each once. Zero-initialised it is empty. */
 struct cgroup_list {
     char **paths;
     size_t count;

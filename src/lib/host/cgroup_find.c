@@ -29,7 +29,7 @@ static bool is_unit(const char *folder, const char *unit)
            (!folder[length] || (!strchr(unit, '.') && !strcmp(folder + length, ".service")));
 }
 
-/* path: of a folder, from the mount on. */
+/* path is that of a folder, from the mount on. */
 static bool is_wanted(const struct search *s, const char *path)
 {
     struct cgroup_identity said;
@@ -44,7 +44,7 @@ static bool is_wanted(const struct search *s, const char *path)
             !strncmp(said.container, s->name, strlen(s->name)));
 }
 
-/* Owns dir from here on. path: of this folder, of PATH_BYTES; restored. */
+/* Owns dir from here on. path is that of this folder, in PATH_BYTES; it is restored. */
 static int search_folder(const struct search *s, int dir, char *path, int level)
 {
     DIR *entries = fdopendir(dir);

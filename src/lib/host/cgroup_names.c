@@ -142,8 +142,8 @@ static void note(struct cgroup_names *names, uint64_t cgroup, const char *path)
     name->walk = names->walks;
 }
 
-/* Walks the directory and those below it. Owns dir from here on. path: of this directory, of
- * PATH_BYTES; restored. */
+/* Walks the directory and those below it. Owns dir from here on. path is that of this directory, in
+ * PATH_BYTES; it is restored. */
 static void walk_tree(struct cgroup_names *names, int dir, char *path, int level)
 {
     DIR *entries = fdopendir(dir);
@@ -211,7 +211,7 @@ const char *cgroup_names_find(struct cgroup_names *names, uint64_t cgroup)
         walk(names);
         name = table_find(&names->names, cgroup);
     }
-    /* Remembers the number as not found: it will not come back. */
+    /* Remembers that the number was not found: it will not come back. */
     if (!name)
         name = add(names, cgroup);
     return name ? name->path : NULL;
@@ -252,7 +252,7 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* The container's id in one part of a path: "docker-ID.scope", "ID", "cri-containerd-ID". */
+/* Finds the container's id in one part of a path: "docker-ID.scope", "ID", "cri-containerd-ID". */
 static bool take_container(const char *part, size_t length, char *ret)
 {
     for (size_t at = 0; at + HEX_DIGITS <= length; at++) {
@@ -308,8 +308,9 @@ static bool copy_name(const char *from, size_t length, bool as_unit, char *ret, 
     return used && strlen(ret) == used && !strchr(ret, '/');
 }
 
-/* The name of a container in one part of a path: of LXC's "lxc.payload.NAME" at the top, or "NAME"
- * in the folder "lxc", and of systemd's "machine-NAME.scope" and "systemd-nspawn@NAME.service". */
+/* Finds the name of a container in one part of a path: of LXC's "lxc.payload.NAME" at the top, or
+ * "NAME" in the folder "lxc", and of systemd's "machine-NAME.scope" and
+ * "systemd-nspawn@NAME.service". */
 static bool take_machine(const char *part, size_t length, const char *folder, char ret[65])
 {
     static const struct {
@@ -336,7 +337,7 @@ static bool take_machine(const char *part, size_t length, const char *folder, ch
     return false;
 }
 
-/* The pod's uid: "kubepods-burstable-podUID.slice" with '_' for '-', or "podUID". */
+/* Finds the pod's uid: "kubepods-burstable-podUID.slice" with '_' for '-', or "podUID". */
 static bool take_pod(const char *part, size_t length, char *ret)
 {
     const size_t digits = 36;

@@ -28,7 +28,7 @@ enum cgroup_setup {
 /* Reads the list of mounts (/proc/self/mounts; another in tests). mount, of `size` bytes: where
  * version 2 is; empty where it is not. */
 enum cgroup_setup cgroup_setup(const char *mounts, char *mount, size_t size);
-/* One line for people. */
+/* Returns one line for people. */
 const char *cgroup_setup_words(enum cgroup_setup setup);
 
 struct cgroup_names;
@@ -38,7 +38,7 @@ struct cgroup_names;
 int cgroup_names_open(const char *root, struct cgroup_names **ret, struct prcb_error *err);
 void cgroup_names_close(struct cgroup_names *names);
 enum cgroup_setup cgroup_names_setup(const struct cgroup_names *names);
-/* The mount of version 2; "": there is none. */
+/* Returns the mount of version 2; "": there is none. */
 const char *cgroup_names_root(const struct cgroup_names *names);
 
 /* After the first call no directory is searched: the only names are those that were passed, and

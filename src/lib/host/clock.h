@@ -17,7 +17,7 @@
 #include "now.h"
 #include "wide.h"
 
-/* A moment on both clocks, far enough back for a good slope. */
+/* Holds a moment on both clocks, far enough back for a good slope. */
 struct clock_base {
     uint64_t ticks;
     uint64_t mono;
@@ -37,12 +37,12 @@ void clock_base_init(struct clock_base *base);
 /* Computes slope and origin; leaves mult 0 while the base is too young (50 ms). */
 void clock_calibrate(struct clock *clock, const struct clock_base *base);
 
-/* Ticks per second measured since the base, over at least a few milliseconds; 0:
+/* Returns ticks per second measured since the base, over at least a few milliseconds; 0: there is
  * no trusted counter. */
 double clock_tick_rate(const struct clock_base *base);
 
-/* Not fenced: the processor may read the counter before loads that stand before it (a
- * fence costs more than the read). "Now" can so be early by a cache miss, and whoever
+/* Reads the counter. It is not fenced: the processor may read the counter before loads that stand
+ * before it (a fence costs more than the read). "Now" can so be early by a cache miss, and whoever
  * subtracts a stamp from it must expect a stamp that is later. */
 static inline uint64_t clock_ticks(void)
 {

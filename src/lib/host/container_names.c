@@ -75,7 +75,7 @@ static json_object *podman_list(const char *root, size_t *ret_count)
     return list;
 }
 
-/* Docker: a folder for each container, whose document has its name behind a slash. */
+/* Docker has a folder for each container, whose document has its name behind a slash. */
 static bool is_docker_name(const char *folder, const char *id, const char *name)
 {
     char path[PATH_MOST];
@@ -117,7 +117,7 @@ static bool has_name(json_object *names, const char *name)
     return false;
 }
 
-/* Podman and CRI-O: a list of all containers. */
+/* Podman and CRI-O have a list of all containers. */
 static bool find_podman(const char *root, const char *name, char ret[65])
 {
     json_object *list, *id, *names;
@@ -138,7 +138,7 @@ static bool find_podman(const char *root, const char *name, char ret[65])
     return found;
 }
 
-/* Kubernetes: logs are called POD_NAMESPACE_CONTAINER-ID.log. */
+/* Kubernetes calls logs POD_NAMESPACE_CONTAINER-ID.log. */
 static bool takes_log(char *entry, const struct asked *asked)
 {
     char *container = strrchr(entry, '_'), *dash = strrchr(entry, '-');
@@ -162,7 +162,7 @@ bool container_id_by_name(const char *root, const char *name, char ret[65])
            any_entry(root, "/var/log/containers", &asked, takes_log);
 }
 
-/* Kubernetes: a pod's folder of logs is called NAMESPACE_NAME_UID. */
+/* Kubernetes calls a pod's folder of logs NAMESPACE_NAME_UID. */
 static bool takes_pod(char *entry, const struct asked *asked)
 {
     const char *name = asked->name, *slash = strchr(name, '/');
@@ -236,7 +236,8 @@ static void say_image(json_object *row, struct container_said *ret)
     json_object_put(metadata);
 }
 
-/* containerd: the specification that it started a container by, in the folder of its namespace. */
+/* containerd keeps the specification that it started a container by in the folder of its
+ * namespace. */
 static bool says_containerd(char *entry, const struct asked *asked)
 {
     static const struct {
@@ -273,7 +274,8 @@ static bool say_containerd(const char *root, const char *id, struct container_sa
                      says_containerd);
 }
 
-/* Containers without an id: the name is in the cgroup's path, and a file has to have it, too. */
+/* Handles containers without an id: the name is in the cgroup's path, and a file has to have it,
+ * too. */
 static bool say_machine(const char *root, const char *name, struct container_said *ret)
 {
     static const struct {
@@ -317,7 +319,7 @@ static bool say_podman(const char *root, const char *id, struct container_said *
     return *ret->container != '\0';
 }
 
-/* POD_NAMESPACE_CONTAINER-ID.log; names of pods and namespaces have no '_'. */
+/* The name is POD_NAMESPACE_CONTAINER-ID.log; names of pods and namespaces have no '_'. */
 static bool says_log(char *log, const struct asked *asked)
 {
     struct container_said *ret = asked->said;

@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* root: "" for this machine, else the folder that its root is. A container's id; false: no file
- * has the name. */
+/* Finds a container's id. root: "" for this machine, else the folder that its root is. False: no
+ * file has the name. */
 bool container_id_by_name(const char *root, const char *name, char ret[65]);
-/* A pod's uid, by NAME or NAMESPACE/NAME. */
+/* Finds a pod's uid by NAME or NAMESPACE/NAME. */
 bool pod_uid_by_name(const char *root, const char *name, char ret[37]);
 
 /* What is said of a container; an empty text: nothing. */

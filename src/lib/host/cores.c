@@ -8,7 +8,7 @@
 
 #include "number.h"
 
-/* The number in a name such as "cpu12"; false: it is none, or not below `limit`. */
+/* Reads the number in a name such as "cpu12"; false: it is none, or not below `limit`. */
 static bool numbered(const char *name, const char *prefix, uint32_t limit, uint32_t *ret)
 {
     size_t length = strlen(prefix);
@@ -21,7 +21,7 @@ static bool numbered(const char *name, const char *prefix, uint32_t limit, uint3
     return true;
 }
 
-/* Notes the processors in a folder, as of `node`. */
+/* Notes that the processors in a folder are of `node`. */
 static void take_folder(const char *path, uint32_t node, struct core *ret, uint32_t count)
 {
     DIR *dir = opendir(path);
@@ -55,7 +55,7 @@ static void take_nodes(const char *root, struct core *ret, uint32_t count)
         closedir(dir);
 }
 
-/* A processor's place: how many of its node come before it. */
+/* Returns a processor's place: how many of its node come before it. */
 static uint32_t place_of(const struct core *cores, uint32_t cpu)
 {
     for (uint32_t before = cpu; before-- > 0;) {

@@ -13,8 +13,8 @@ struct core {
     bool known; /* there is such a processor */
 };
 
-/* Of the processors below `count`, as sysfs below `root` ("": this machine) has them. A processor
- * of no node is of node 0. */
+/* Finds the nodes of the processors below `count`, as sysfs below `root` ("": this machine) has
+ * them. A processor of no node is of node 0. */
 void cores_read(const char *root, struct core *ret, uint32_t count);
 
 #endif

@@ -48,8 +48,8 @@ int procfs_parse_pid(const char **at, const char *end, pid_t *ret)
     return 1;
 }
 
-/* "TID (name) S PPID ...". The name may hold anything, ") R 1" included: it ends at
- * the last parenthesis. */
+/* The line is "TID (name) S PPID ...". The name may hold anything, ") R 1" included: it ends at the
+ * last parenthesis. */
 int procfs_parse_stat(const char *text, size_t length, struct procfs_stat *ret)
 {
     const char *open = memchr(text, '(', length), *close = memrchr(text, ')', length);
@@ -70,7 +70,7 @@ int procfs_parse_stat(const char *text, size_t length, struct procfs_stat *ret)
     if (rest.at == rest.end)
         return -EBADMSG;
     stat.state = *rest.at++;
-    /* fields 4, 9, 14, 15 and 22 of proc(5) */
+    /* These are fields 4, 9, 14, 15 and 22 of proc(5). */
     if (words_take_number(&rest, INT_MAX, &ppid) || skip_words(&rest, 4) ||
         words_take_number(&rest, UINT32_MAX, &flags) || skip_words(&rest, 4) ||
         words_take_number(&rest, UINT64_MAX, &stat.user) ||
@@ -84,7 +84,7 @@ int procfs_parse_stat(const char *text, size_t length, struct procfs_stat *ret)
     return 0;
 }
 
-/* The number behind a key at the start of a line. */
+/* Reads the number behind a key at the start of a line. */
 static int take_value(const char *text, size_t length, const char *key, uint64_t most,
                       uint64_t *ret)
 {
@@ -225,7 +225,7 @@ static int read_thread_below(struct procfs *fs, pid_t pid, pid_t tid, const char
 
     snprintf(path, sizeof(path), "%d/task/%d/%s", (int)pid, (int)tid, name);
     result = read_below(fs, fs->root, path, ret);
-    /* The thread ended after the open. */
+    /* The thread has ended after the open. */
     if (!result && !*ret && strcmp(name, "children"))
         return -ESRCH;
     return of_thread(result);

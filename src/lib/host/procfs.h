@@ -20,7 +20,7 @@
 
 /* ---- parsers ---- */
 
-/* From /proc/PID/task/TID/stat. */
+/* These come from /proc/PID/task/TID/stat. */
 struct procfs_stat {
     pid_t tid;
     char comm[16]; /* cut off after 15 bytes (names of kernel workers are longer there) */
@@ -34,7 +34,7 @@ struct procfs_stat {
 
 int procfs_parse_stat(const char *text, size_t length, struct procfs_stat *ret);
 
-/* From .../status. */
+/* These come from .../status. */
 struct procfs_status {
     pid_t tgid;
     uint64_t voluntary; /* context switches since its creation */
@@ -43,7 +43,7 @@ struct procfs_status {
 
 int procfs_parse_status(const char *text, size_t length, struct procfs_status *ret);
 
-/* From .../schedstat. */
+/* These come from .../schedstat. */
 struct procfs_schedstat {
     uint64_t run_ns;   /* on a processor; up to a tick behind while it is on one */
     uint64_t ready_ns; /* waited for a processor; complete up to its last switch in */
@@ -80,7 +80,7 @@ struct procfs {
 int procfs_open(struct procfs *fs, const char *root);
 void procfs_close(struct procfs *fs); /* accepts one that failed to open */
 
-/* Any file beneath the root, into fs->buffer: *ret bytes of it. */
+/* Reads any file beneath the root into fs->buffer: *ret bytes of it. */
 int procfs_read(struct procfs *fs, const char *name, size_t *ret);
 
 /* What this kernel's /proc can tell, tried on the calling thread. */
@@ -90,18 +90,19 @@ struct procfs_features {
 };
 void procfs_probe(struct procfs *fs, struct procfs_features *ret);
 
-/* pid: thread group, or the tid again, which /proc understands as well. */
+/* Reads a thread's files. pid: its thread group, or the tid again, which /proc understands as
+ * well. */
 int procfs_read_stat(struct procfs *fs, pid_t pid, pid_t tid, struct procfs_stat *ret);
 int procfs_read_status(struct procfs *fs, pid_t pid, pid_t tid, struct procfs_status *ret);
 int procfs_read_schedstat(struct procfs *fs, pid_t pid, pid_t tid, struct procfs_schedstat *ret);
 
-/* These add to *list. Children: processes that this thread created and that live.
- * The kernel may leave some out while others end: look again later. */
+/* These add to *list. Children are processes that this thread created and that live. The kernel may
+ * leave some out while others end: look again later. */
 int procfs_list_children(struct procfs *fs, pid_t pid, pid_t tid, struct pid_list *list);
 int procfs_list_processes(struct procfs *fs, struct pid_list *list);
 int procfs_list_threads(struct procfs *fs, pid_t pid, struct pid_list *list);
 
-/* The numbers in one file, relative to directory dir. -ENOENT: no such file. */
+/* Lists the numbers in one file, relative to directory dir. -ENOENT: there is no such file. */
 int procfs_list_file(struct procfs *fs, int dir, const char *name, struct pid_list *list);
 
 #endif

@@ -32,7 +32,7 @@ static inline bool writer_wait(uint32_t pass, uint64_t *deadline)
     return now_ns() <= *deadline;
 }
 
-/* What to copy of a block: whole 64-bit words. */
+/* Says what to copy of a block: whole 64-bit words. */
 struct seq_part {
     void *to;
     const void *from;

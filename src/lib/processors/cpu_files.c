@@ -93,7 +93,7 @@ int cpu_parse_stat(const char **at, const char *end, struct cpu_stat *ret)
     return 0;
 }
 
-/* "           CPU0       CPU1": which processor each column is of. */
+/* The line "           CPU0       CPU1" tells which processor each column is of. */
 static int parse_header(struct words *line, uint16_t *columns, uint32_t *ret_count)
 {
     uint32_t count = 0;
@@ -164,7 +164,7 @@ int cpu_parse_columns(const char *text, size_t length, const char *const *skip, 
     return 0;
 }
 
-/* The value behind "key\t: ". */
+/* Finds the value behind "key\t: ". */
 static bool take_key(struct words *line, const char *key)
 {
     if (!words_take_prefix(line, key))

@@ -27,7 +27,7 @@
  * and clears the rest; *ret_end is one more than the greatest number named. */
 int cpu_parse_list(const char *text, size_t length, bool *ret, uint32_t room, uint32_t *ret_end);
 
-/* The line "cpuN ..." of /proc/stat, in clock ticks. */
+/* These are the columns of the line "cpuN ..." of /proc/stat, in clock ticks. */
 enum cpu_stat_field {
     CPU_STAT_USER,
     CPU_STAT_NICE,
@@ -46,18 +46,18 @@ struct cpu_stat {
     uint64_t ticks[CPU_STAT_FIELDS];
 };
 
-/* The next line of a processor. Moves *at on. 1: *ret is one; 0: there are no more; -EBADMSG. */
+/* Reads the next line of a processor. Moves *at on. 1: *ret is one; 0: there are no more;
+ * -EBADMSG. */
 int cpu_parse_stat(const char **at, const char *end, struct cpu_stat *ret);
 
-/* Sums of the columns of /proc/interrupts or /proc/softirqs, by processor: ret[n] for the
- * processors that the first line names; 0 for others. Rows with one of the labels in skip (NULL at
- * its end), and those that have less numbers than columns, are left out. ret is undefined after
- * an error. */
+/* Sums the columns of /proc/interrupts or /proc/softirqs by processor: ret[n] for the processors
+ * that the first line names; 0 for others. Rows with one of the labels in skip (NULL at its end),
+ * and those that have fewer numbers than columns, are left out. ret is undefined after an error. */
 int cpu_parse_columns(const char *text, size_t length, const char *const *skip, uint64_t *ret,
                       uint32_t room);
 
-/* "processor" and "cpu MHz" of /proc/cpuinfo (x86): ret[n] in MHz, 0 where it says nothing. ret is
- * undefined after an error. */
+/* Reads "processor" and "cpu MHz" of /proc/cpuinfo (x86): ret[n] in MHz, 0 where it says nothing.
+ * ret is undefined after an error. */
 int cpu_parse_mhz(const char *text, size_t length, uint32_t *ret, uint32_t room);
 
 /* A file that holds one number. */
@@ -92,17 +92,17 @@ enum cpu_sysfs_member {
     CPU_SYSFS_IDLE = 1 << 6,
 };
 
-/* fs: opened on a root. Files that are missing or hold nonsense leave their member out. All but the
- * idle states. */
+/* Reads all but the idle states. fs: opened on a root. Files that are missing or hold nonsense
+ * leave their member out. */
 void cpu_read_sysfs(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret);
 /* These, into what the other has filled. */
 void cpu_read_idle_states(struct procfs *fs, uint32_t number, struct cpu_sysfs *ret);
 /* Whether there is a state beyond this number. */
 bool cpu_has_idle_state(struct procfs *fs, uint32_t number, uint32_t count);
-/* The name of their driver, CPU_FILES_NAME bytes; 0, or -errno and ret is unchanged. */
+/* Reads the name of their driver, CPU_FILES_NAME bytes; 0, or -errno and ret is unchanged. */
 int cpu_read_idle_driver(struct procfs *fs, char *ret);
 
-/* possible or online: a list. Falls back to the lines of /proc/stat for the kernels and trees
+/* Reads a list, possible or online. Falls back to the lines of /proc/stat for the kernels and trees
  * without. *ret_end as of cpu_parse_list. */
 int cpu_read_list(struct procfs *fs, const char *which, bool *ret, uint32_t room,
                   uint32_t *ret_end);

@@ -87,11 +87,13 @@ uint64_t processor_map_ended(const struct processor_map *map)
 {
     const struct prcb_processor_head *head = (const struct prcb_processor_head *)map->memory;
 
-    /* Relaxed: it goes with no other word (prcb_processors_end). Older writers have 0 there. */
+    /* The load is relaxed: it goes with no other word (prcb_processors_end). Older writers have 0
+     * there. */
     return __atomic_load_n(&head->ended, __ATOMIC_RELAXED);
 }
 
-/* thread: of the same moment, for it is written under the same count; NULL: not wanted. */
+/* Copies a block. thread is of the same moment, for it is written under the same count; NULL: not
+ * wanted. */
 static int copy(const struct processor_map *map, uint32_t number, size_t bytes,
                 struct prcb_processor_block *ret, struct prcb_processor_thread *thread,
                 uint32_t *retries)

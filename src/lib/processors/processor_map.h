@@ -35,8 +35,8 @@ void processor_map_close(struct processor_map *map);
 /* The moment, on the writer's clock, at which the programs were stopped; 0: they count. */
 uint64_t processor_map_ended(const struct processor_map *map);
 
-/* A consistent copy of the first bytes (a multiple of 8) of a block; what the writer does not
- * have is 0. -EAGAIN: inconsistent for 20 ms. *retries grows by the passes thrown away. */
+/* Makes a consistent copy of the first bytes (a multiple of 8) of a block; what the writer does not
+ * have is 0. -EAGAIN: it was inconsistent for 20 ms. *retries grows by the passes thrown away. */
 int processor_block_copy(const struct processor_map *map, uint32_t number, size_t bytes,
                          struct prcb_processor_block *ret, uint32_t *retries);
 
@@ -48,7 +48,7 @@ int processor_block_copy_with_thread(const struct processor_map *map, uint32_t n
 /* Bytes that processor_block_times needs. */
 #define PROCESSOR_TIMES_BYTES 112
 
-/* The times of a copy at a moment of the writer's clock; *live is the part that grows. */
+/* Tells the times of a copy at a moment of the writer's clock; *live is the part that grows. */
 void processor_block_times(const struct prcb_processor_block *copy, uint64_t now, struct parts *ret,
                            enum part *live);
 
@@ -63,9 +63,9 @@ uint64_t processor_block_interrupted(const struct prcb_processor_block *copy, ui
  * (by_here.bpf.h), and nothing is run at switches. */
 int processor_programs_open(uint32_t count, bool times, struct processor_programs **ret,
                             struct processor_map *ret_map, struct prcb_error *err);
-/* The same in two steps: what costs nothing yet and what needs to load no programs any more. *ret
- * is to be closed, whatever the result. map: of blocks that nothing was written to yet, for others
- * that were loaded with it; -1: a new one. */
+/* Does the same in two steps: what costs nothing yet and what needs to load no programs any more.
+ * *ret is to be closed, whatever the result. map: of blocks that nothing was written to yet, for
+ * others that were loaded with it; -1: a new one. */
 int processor_programs_load(uint32_t count, int map, bool times, struct processor_programs **ret,
                             struct prcb_error *err);
 int processor_programs_attach(struct processor_programs *programs, struct processor_map *ret_map,
@@ -80,7 +80,7 @@ const void *processor_programs_elf(size_t *ret_bytes);
 int processor_programs_map_fd(const struct processor_programs *programs);
 /* The map of a view's own programs; -1: it has none. */
 int processors_programs_map(const struct prcb_processors *view);
-/* For bpf_run.h; borrowed. */
+/* Returns their object, for bpf_run.h; borrowed. */
 const struct bpf_object *processor_programs_object(const struct processor_programs *programs);
 /* Calls keep with each of these. Stops at a result that is not 0 and returns it. */
 int processor_programs_events(const struct processor_programs *programs,

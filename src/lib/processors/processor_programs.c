@@ -138,7 +138,7 @@ static uint32_t bit_if_counting(const struct btf *btf, uint32_t name_offset, uin
     return 0;
 }
 
-/* type: of the variable irq_stat. */
+/* type is that of the variable irq_stat. */
 static uint32_t find_counting_words(const struct btf *btf, const struct btf_type *type)
 {
     const struct btf_member *members = type && btf_is_struct(type) ? btf_members(type) : NULL;
@@ -166,7 +166,7 @@ static int need(const struct btf *btf, const char *name, struct prcb_error *err)
                : prcb_fail(err, -EOPNOTSUPP, "the kernel has no tracepoint %s", name);
 }
 
-/* What the figures need. */
+/* Says what the figures need. */
 static int check_kernel(const struct btf *btf, const struct processors_bpf *skeleton,
                         struct prcb_error *err)
 {
@@ -318,7 +318,7 @@ static struct bpf_link *attach_vector(struct processors_bpf *skeleton, size_t i,
     return bpf_program__attach_raw_tracepoint(program, name);
 }
 
-/* Attaches the end first: an end without its beginning is ignored, the reverse would not be. */
+/* Attaches the end first: an end without its beginning is ignored, and the reverse would not be. */
 static void attach_vectors(struct processor_programs *p)
 {
     for (size_t i = 0; i < VECTORS; i++) {

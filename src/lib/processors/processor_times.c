@@ -22,7 +22,7 @@ static uint64_t user_share(const struct prcb_processor_block *copy, uint64_t bus
     return wide_shift(busy, share, 16);
 }
 
-/* Length of the present stretch, and of it what interrupted an update of the block. */
+/* Returns the length of the present stretch, and of it what interrupted an update of the block. */
 static uint64_t open_stretch(const struct prcb_processor_block *copy, uint64_t now,
                              uint64_t *ret_pending)
 {

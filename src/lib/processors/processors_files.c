@@ -26,7 +26,7 @@ struct processor_counts {
     uint64_t residency_seen[PRCB_IDLE_STATES_MAX], residency[PRCB_IDLE_STATES_MAX];
 };
 
-/* Growth, at least 0. */
+/* Returns the growth, at least 0. */
 static uint64_t grow(uint64_t *seen, uint64_t now)
 {
     uint64_t grown = now > *seen ? now - *seen : 0;
@@ -49,7 +49,7 @@ static void take_line(struct processor_counts *counts, const struct cpu_stat *st
     counts->has_line = true;
 }
 
-/* USER_HZ: recorded trees are of machines where it is 100, as on all but alpha. */
+/* This is USER_HZ: recorded trees are of machines where it is 100, as on all but alpha. */
 static uint64_t ticks_per_second(const struct prcb_processors *v)
 {
     long per_second = v->recorded ? 100 : sysconf(_SC_CLK_TCK);

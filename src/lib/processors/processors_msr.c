@@ -125,7 +125,7 @@ bool msr_performance(struct msr_events *m, uint32_t number, uint32_t *ret_permil
         grown[i] = now - pair->seen[i];
         pair->seen[i] = now;
     }
-    /* The processor idled all the time: it delivered nothing, and nothing was asked of it. */
+    /* The processor idled all the time: it delivered nothing, and was asked for nothing. */
     if (!grown[MPERF])
         return false;
     *ret_permille = (uint32_t)((double)grown[APERF] * 1000 / (double)grown[MPERF] + 0.5);

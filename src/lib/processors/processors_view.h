@@ -37,8 +37,8 @@ struct processor_slot {
     uint64_t last_residency[PRCB_IDLE_STATES_MAX];
 };
 
-/* Where figures come from: one row of functions. All are called under the view's lock but open and
- * refresh, which is under refresh_lock. */
+/* Says where figures come from: one row of functions. All are called under the view's lock, but for
+ * open, and for refresh, which is under refresh_lock. */
 struct processor_source {
     enum prcb_tier number;
     int (*open)(struct prcb_processors *v, struct prcb_error *err);
@@ -91,18 +91,20 @@ extern const struct processor_source processors_from_daemon;
 extern const struct processor_source processors_from_bpf; /* only in builds with the bpf tier */
 extern const struct processor_source processors_from_files;
 
-/* Records lack these members, because. The first reason stays. why: a literal, or as long-lived
- * as the view. */
+/* Notes that records lack these members, and why. The first reason stays. why: a literal, or as
+ * long-lived as the view. */
 void processors_lack(struct prcb_processors *v, uint64_t members, const char *why);
 
 /* Later parts no smaller than what was returned last, of one processor: what was returned stays
  * and the difference is taken from what grew, so that they still sum to wall. */
 void parts_never_back(const struct parts *last, struct parts *now, enum part live);
 
-/* Delivered performance by perf's msr events; *ret NULL where the machine has none: why says it. */
+/* Opens what tells delivered performance by perf's msr events; *ret is NULL where the machine has
+ * none, and why says it. */
 int msr_open(uint32_t count, struct msr_events **ret, const char **why);
 void msr_close(struct msr_events *m);
-/* Of nominal, since the call before; false: not known for this processor. */
+/* Tells it as a part of nominal, since the call before; false: it is not known for this
+ * processor. */
 bool msr_performance(struct msr_events *m, uint32_t number, uint32_t *ret_permille);
 
 #endif

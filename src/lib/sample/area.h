@@ -10,8 +10,8 @@
 
 #include <prcb/sample.h>
 
-/* Zeroed memory for an area of so many bytes (at most sizeof(struct prcb_ds_area)), of no
- * processor yet; and giving such back. */
+/* Makes zeroed memory for an area of so many bytes (at most sizeof(struct prcb_ds_area)), of no
+ * processor yet, and gives such back. */
 int area_take(struct prcb_sampler *s, size_t bytes, struct prcb_ds_area **ret,
               struct prcb_error *err);
 void area_put_back(struct prcb_sampler *s, struct prcb_ds_area *area);

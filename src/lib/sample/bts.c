@@ -53,7 +53,7 @@ static void put(struct bts *bts, const uint8_t *record)
 void bts_take(struct bts *bts)
 {
     static const uint8_t padding[16]; /* the kernel's, where a buffer ends: no branch */
-    /* Pairs with the kernel's store of it after the branches. */
+    /* This pairs with the kernel's store of it after the branches. */
     uint64_t head = __atomic_load_n(&bts->page->aux_head, __ATOMIC_ACQUIRE);
     uint64_t tail = bts->page->aux_tail;
 

@@ -10,7 +10,7 @@
 
 #include <prcb/sample.h>
 
-/* 0: not a format that they write. */
+/* Returns 0 if it is not a format that they write. */
 static inline size_t sample_record_size(uint32_t format, uint32_t groups)
 {
     static const size_t sizes[] = {0x90, 0xb0, 0xc0, 0xc8};

@@ -55,7 +55,7 @@ int ring_read(struct ring *ring, int (*fn)(const void *record, size_t bytes, voi
     uint64_t at = *ring->consumer;
     int result = 0;
 
-    /* Pairs with the kernel's store-release of the producer's position at a reserve, and of
+    /* This pairs with the kernel's store-release of the producer's position at a reserve, and of
      * the record's header at its submit. */
     while (!result && at < __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE)) {
         const uint8_t *record = ring->data + (at & (ring->bytes - 1));
@@ -67,7 +67,7 @@ int ring_read(struct ring *ring, int (*fn)(const void *record, size_t bytes, voi
             result = fn(record + BPF_RINGBUF_HDR_SZ, length, ctx);
         length &= ~BPF_RINGBUF_DISCARD_BIT;
         at += (length + BPF_RINGBUF_HDR_SZ + 7) & ~7u;
-        /* Pairs with the kernel's load-acquire of it at a reserve: the place is free. */
+        /* This pairs with the kernel's load-acquire of it at a reserve: the place is free. */
         __atomic_store_n(ring->consumer, at, __ATOMIC_RELEASE);
     }
     return result;
@@ -75,8 +75,8 @@ int ring_read(struct ring *ring, int (*fn)(const void *record, size_t bytes, voi
 
 void ring_skip(struct ring *ring)
 {
-    /* As in ring_read; a record that is being written is thrown away too, for the kernel
-     * writes it where it was reserved whatever the consumer's position. */
+    /* Reads as ring_read does; a record that is being written is thrown away too, for the kernel
+     * writes it where it was reserved, whatever the consumer's position is. */
     __atomic_store_n(ring->consumer, __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE),
                      __ATOMIC_RELEASE);
 }

@@ -17,10 +17,10 @@ struct ring {
     const uint8_t *data;
 };
 
-/* bytes: a power of two, a page at least. -errno. */
+/* Opens a ring. bytes: a power of two, a page at least. -errno. */
 int ring_make(size_t bytes, struct ring *ret);
 void ring_close(struct ring *ring);
-/* fn for each record; stops at its first non-zero return and returns it. */
+/* Calls fn for each record; stops at its first non-zero return and returns it. */
 int ring_read(struct ring *ring, int (*fn)(const void *record, size_t bytes, void *ctx), void *ctx);
 /* Throws all away that is there. */
 void ring_skip(struct ring *ring);

@@ -94,7 +94,7 @@ static struct extent *buffer_of(struct prcb_sample *p)
 
 /* ---- the event ---- */
 
-/* The best precision that the processor offers for its own events; 0: none. */
+/* Returns the best precision that the processor offers for its own events; 0: it offers none. */
 static unsigned max_precise(void)
 {
     static const char *const paths[] = {"/sys/bus/event_source/devices/cpu/caps/max_precise",
@@ -200,8 +200,8 @@ static int explain_event(int code, const char *event, int cpu, pid_t tid, struct
     }
 }
 
-/* Only the kernel's notes about throttling go through it, not samples: the program
- * keeps those to itself. */
+/* Only the kernel's notes about throttling go through it, and no samples: the program keeps those
+ * to itself. */
 static int map_page(struct prcb_sample *p, int fd, struct prcb_error *err)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -290,8 +290,8 @@ static void fill_slot(struct prcb_sample *p, const struct prcb_sample_options *o
         .switches_lost = lost,
     };
     set_clock(p);
-    /* Pairs with the program's look at it: what it reads after it is complete. The event
-     * that makes it run starts later still. */
+    /* This pairs with the program's look at it: what it reads after it is complete. The event that
+     * makes it run starts later still. */
     __atomic_store_n(&slot->active, 1, __ATOMIC_RELEASE);
 }
 
@@ -483,7 +483,8 @@ int prcb_sample_drain(struct prcb_sample *p, prcb_sample_drain_fn fn, void *ctx)
 
     if (p->bts)
         return bts_drain(p, fn, ctx);
-    /* Before the look at the index: a threshold that is reached after it is signalled again. */
+    /* This comes before the look at the index: a threshold that is reached after it is signalled
+     * again. */
     prcb_sample_acknowledge(p);
     index = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     while (index != p->base) {
@@ -496,7 +497,7 @@ int prcb_sample_drain(struct prcb_sample *p, prcb_sample_drain_fn fn, void *ctx)
                 return result;
             done = index;
         }
-        /* Pairs with the program's compare-and-exchange after it wrote a record: either this
+        /* This pairs with the program's compare-and-exchange after it wrote a record: either this
          * one sees that record's index, or that one sees the base and writes it there. */
         if (__atomic_compare_exchange_n(place, &index, p->base, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
@@ -510,7 +511,7 @@ static void count_throttles(struct prcb_sample *p)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
     const uint8_t *data = (const uint8_t *)p->page + size;
-    /* Pairs with the kernel's store of it after the notes. */
+    /* This pairs with the kernel's store of it after the notes. */
     uint64_t head = __atomic_load_n(&p->page->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = p->page->data_tail;
 

@@ -52,8 +52,8 @@ static void configure(struct prcb_sampler *s, const struct kernel_types *types)
     bpf_map__set_max_entries(s->skeleton->maps.signals, (__u32)s->cpus);
 }
 
-/* The map of the blocks that tell wakers apart: that of the view's programs; where it has none
- * here, of our own. Not while other programs are being loaded. */
+/* Finds the map of the blocks that tell wakers apart: that of the view's programs or, where it has
+ * none here, one of our own. It must not be called while other programs are being loaded. */
 static int find_blocks(struct prcb_sampler *s, const struct prcb_processors *wakers, int *ret,
                        struct prcb_error *err)
 {
@@ -72,7 +72,7 @@ static int find_blocks(struct prcb_sampler *s, const struct prcb_processors *wak
     return result;
 }
 
-/* blocks: negative: wakers are not asked for. */
+/* A negative number of blocks means that wakers are not asked for. */
 static int configure_wakers(struct prcb_sampler *s, int blocks, struct prcb_error *err)
 {
     int result;
@@ -192,7 +192,8 @@ int prcb_sampler_open(const struct prcb_sampler_options *opts, struct prcb_sampl
     s->pool.bytes = memory;
     s->only_chosen = only_chosen;
     s->narrow = true;
-    /* Possible, not present: a processor that is plugged in later has its slot. */
+    /* It counts possible processors, not present ones: one that is plugged in later has its
+     * slot. */
     s->cpus = libbpf_num_possible_cpus();
     clock_base_init(&s->clock);
     bpf_forget_log();

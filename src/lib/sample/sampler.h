@@ -33,7 +33,7 @@ struct pool {
     struct extent *extents;
 };
 
-/* -ENOSPC, -ENOMEM. align: a power of two. */
+/* Takes bytes of the pool. align: a power of two. -ENOSPC, -ENOMEM. */
 int pool_take(struct pool *pool, uint64_t bytes, uint64_t align, bool is_buffer, uint64_t *ret);
 /* The extent that starts at an offset, or that holds bytes from there on; NULL: none. */
 struct extent *pool_at(struct pool *pool, uint64_t offset);
@@ -82,14 +82,14 @@ struct prcb_sample {
                         area count */
 };
 
-/* The fd of a program, and of the map of rings. */
+/* Returns the descriptor of a program, or of the map of rings. */
 int sampler_program(const struct prcb_sampler *s, bool precise, bool stacks);
 int sampler_signals(const struct prcb_sampler *s);
 
 /* Of a sampler that nothing uses any more, or that was opened by half. */
 void sampler_free(struct prcb_sampler *s);
 
-/* With the lock held. */
+/* Is called with the lock held. */
 void sample_stop_locked(struct prcb_sample *p);
 void switches_close_locked(struct prcb_switches *w);
 

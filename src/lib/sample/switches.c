@@ -46,8 +46,8 @@ static uint64_t lost_now(const struct prcb_sampler *s)
     return lost;
 }
 
-/* Locks first: a wait that began before has no cause of its own. Wakings and moves before switches,
- * so that no stretch that ends has lost its waker. */
+/* Locks come first: a wait that began before has no cause of its own. Wakings and moves come before
+ * switches, so that no stretch that ends has lost its waker. */
 static int attach(struct prcb_switches *w, struct prcb_error *err)
 {
     struct samples_bpf *skeleton = w->sampler->skeleton;

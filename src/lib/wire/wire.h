@@ -68,28 +68,30 @@ struct wire_hello_answer {
     uint32_t accounts_default, accounts_most; /* of a session */
 };
 
-/* wire_open.flags: keep registers of threads that are the client's own. Since minor 1: an earlier
- * daemon refuses it. */
+/* In wire_open.flags, this asks to keep registers of threads that are the client's own. Since minor
+ * 1: an earlier daemon refuses it. */
 #define WIRE_OPEN_REGISTERS 1u
-/* Keep edges: by whom threads were woken and preempted. Since minor 2. Where they cannot be had the
- * answer brings no third descriptor. */
+/* This asks to keep edges: by whom threads were woken and preempted. Since minor 2. Where they
+ * cannot be had the answer brings no third descriptor. */
 #define WIRE_OPEN_EDGES 2u
 /* The session of all threads that several clients share, and nothing of one's own but, since minor
  * 10, edges, which an answer of -EOPNOTSUPP says it does not keep; `accounts` means nothing. Since
  * minor 5. */
 #define WIRE_OPEN_SHARED 4u
-/* Keep tails: how long waits and ready time took. The head says whether. Since minor 6. */
+/* This asks to keep tails: how long waits and ready time took. The head says whether they are kept.
+ * Since minor 6. */
 #define WIRE_OPEN_TAILS 8u
-/* Keep switch records, with edges those of wakers too: rings in the session's map, of which the
- * head tells. Since minor 7. */
+/* This asks to keep switch records, with edges those of wakers too: rings in the session's map, of
+ * which the head tells. Since minor 7. */
 #define WIRE_OPEN_SWITCHES 16u
 /* Keep what waits of threads that are the client's own are for. The head says whether. Since
  * minor 8. */
 #define WIRE_OPEN_OBJECTS 32u
-/* With edges: who held the kernel's locks. The head says whether. Since minor 9. */
+/* With edges, this asks who held the kernel's locks. The head says whether that is kept. Since
+ * minor 9. */
 #define WIRE_OPEN_OWNERS 64u
-/* With edges: whose threads ran while others were ready. The head says whether; the session that is
- * shared has them wherever it has edges. Since minor 11. */
+/* With edges, this asks whose threads ran while others were ready. The head says whether that is
+ * kept; the session that is shared has them wherever it has edges. Since minor 11. */
 #define WIRE_OPEN_MEANWHILE 128u
 
 struct wire_open {
@@ -145,7 +147,7 @@ struct wire_count { /* answer to WIRE_RELEASE_EXITED and WIRE_REFRESH */
     uint64_t count;
 };
 
-/* The account, and its thread's number in the client's pid namespace. */
+/* Names the account, and its thread's number in the client's pid namespace. */
 struct wire_kernel_stack {
     uint64_t key;
     uint32_t tid;
@@ -186,12 +188,12 @@ struct wire_message {
     size_t size;
 };
 
-/* The first message of a stream. Bytes that it takes up; 0: it is not complete yet;
- * -EBADMSG: no message at all, -EMSGSIZE: a longer one than WIRE_MAX. */
+/* Looks at the first message of a stream. Returns the bytes that it takes up; 0: it is not complete
+ * yet; -EBADMSG: it is no message at all, -EMSGSIZE: it is longer than WIRE_MAX. */
 int wire_take(const uint8_t *bytes, size_t have, struct wire_message *ret);
 
-/* A request's payload as a structure: at least `least` bytes of it must be there.
- * -EBADMSG: too short; -E2BIG: a member that is not known here is not zero. */
+/* Reads a request's payload as a structure: at least `least` bytes of it must be there. -EBADMSG:
+ * it is too short; -E2BIG: a member that is not known here is not zero. */
 int wire_request(const struct wire_message *message, size_t least, void *ret, size_t size);
 
 /* An answer's, the same, but what is not known is ignored. */
@@ -202,7 +204,7 @@ int wire_answer(const struct wire_message *message, size_t least, void *ret, siz
 size_t wire_make(uint8_t *buffer, uint16_t type, uint32_t id, int status, const void *payload,
                  size_t size);
 
-/* "profile"; NULL: no such type. */
+/* Returns "profile"; NULL: there is no such type. */
 const char *wire_type_name(uint16_t type);
 
 #endif
