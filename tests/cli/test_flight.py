@@ -390,6 +390,21 @@ class Others(unittest.TestCase):
         self.assertIn("keeping the last switches", line)
         return keeper, line
 
+    def sleeper_of(self, user):
+        pid = os.fork()
+        if not pid:
+            wire.become(user, user)
+            while True:
+                time.sleep(0.01)
+        return pid
+
+    def switches_of(self, tid, user):
+        result = prcb("flight", "save", **user)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with sqlite3.connect("file:" + result.stdout.strip().replace("[", "%5b") + "?immutable=1", uri=True) as db:
+            return db.execute("SELECT count(*) FROM switches s JOIN threads t ON t.id = s.old_thread WHERE t.tid = ?",
+                              (tid,)).fetchone()[0]
+
     def asked(self, asks=False):
         return sorted(name for name in os.listdir(self.folder) if name.endswith("-asked.db") == asks)
 
@@ -538,11 +553,7 @@ class Others(unittest.TestCase):
             os.chown(path, wire.NOBODY, wire.NOBODY)
         user = {"user": wire.NOBODY, "group": wire.NOBODY, "extra_groups": [],
                 "env": os.environ | {"PRCB_SOCKET": daemon.socket, "XDG_RUNTIME_DIR": self.place}}
-        sleeper = os.fork()
-        if not sleeper:
-            wire.become(wire.NOBODY, wire.NOBODY)
-            while True:
-                time.sleep(0.01)
+        sleeper = self.sleeper_of(wire.NOBODY)
         self.addCleanup(os.waitpid, sleeper, 0)
         self.addCleanup(os.kill, sleeper, signal.SIGKILL)
         keeper, line = self.keep("--rest", "0.000001", **user)
@@ -560,6 +571,11 @@ class Others(unittest.TestCase):
         self.assertLess(int(facts["end_ns"]) - int(facts["start_ns"]), (time.monotonic() - began + 5) * 1e9)
         self.assertEqual(facts["scope"], "processes")
         self.assertGreater(count, 5)
+        # A process of the user's that begins later, elsewhere.
+        late = self.sleeper_of(wire.NOBODY)
+        self.addCleanup(os.waitpid, late, 0)
+        self.addCleanup(os.kill, late, signal.SIGKILL)
+        until(lambda: self.switches_of(late, user) > 5)
         # Its switches go on while prcbd is gone, and with its successor.
         killed = time.monotonic_ns()
         daemon.kill()

@@ -35,7 +35,9 @@ class Units(unittest.TestCase):
             text = re.sub(r"@s?bindir@/prcb(d|-exporter)?\b", "/bin/true", text).replace("@sysconfdir@", "/etc")
             self.assertNotIn("@", re.sub(r"SystemCallFilter=.*", "", text))
             (self.folder / unit).write_text(text)
-        shutil.copy(ROOT / "examples/systemd/prcb-exporter.socket", self.folder)
+        for unit in ("prcb-exporter.socket", "prcb-flight.service"):
+            text = (ROOT / "examples/systemd" / unit).read_text()
+            (self.folder / unit).write_text(text.replace("/usr/bin/prcb ", "/bin/true "))
 
     def analyze(self, *arguments):
         return subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, timeout=60,

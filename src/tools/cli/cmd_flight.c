@@ -48,6 +48,7 @@
 #define AFTER_NS     NS_PER_S          /* what comes after a trigger belongs to it */
 #define JUDGE_NS     (100 * NS_PER_MS) /* with rules: looks at the new switches */
 #define RELEASE_NS   NS_PER_S
+#define OWN_NS       (5 * NS_PER_S) /* without targets: looks for processes of this user */
 #define RULES_MAX    16
 #define MESSAGE_MAX  4096
 #define ANSWER_S     60
@@ -74,7 +75,8 @@ struct flight {
     bool all;                  /* threads there are; else those named, or this user's */
     bool prcbds;               /* the session is that which prcbd has of all threads */
     uint64_t began;            /* before that nothing was kept; 0: that is not known */
-    uint64_t last_released;
+    bool own;                  /* of these, all the user's */
+    uint64_t last_released, last_own;
     bool lost; /* there is no session, which was said */
     /* The last file that a rule, a signal, this user or root asked for, and [1] the last that
      * another user did: strangers do not take the time between files from the others. */
@@ -504,10 +506,10 @@ static int open_session(struct flight *f, struct prcb_error *err)
         .max_threads = (uint32_t)f->targets.max_threads,
         .switch_bytes = (size_t)(f->megabytes ? f->megabytes : DEFAULT_MB) << 20,
     };
-    bool own = false;
     int result = 0;
 
     f->began = 0;
+    f->own = false;
     if (may_be_prcbds(f) && !open_prcbds(f, err))
         return 0;
     if (how.tier != PRCB_TIER_DAEMON)
@@ -524,11 +526,11 @@ static int open_session(struct flight *f, struct prcb_error *err)
     if (!result && f->targets.all)
         result = stat_targets_profile(f->session, &f->targets, &f->wait, err);
     else if (!result)
-        result = stat_targets_profile_visible(f->session, &f->targets, &f->wait, &own, err);
+        result = stat_targets_profile_visible(f->session, &f->targets, &f->wait, &f->own, err);
     if (!result)
         result = open_stacks(f, err);
-    f->all = f->targets.all || (!own && !stat_options_have_targets(&f->targets));
-    f->began = now_ns();
+    f->all = f->targets.all || (!f->own && !stat_options_have_targets(&f->targets));
+    f->began = f->last_own = now_ns();
     return result;
 }
 
@@ -577,6 +579,15 @@ static void look_after_session(struct flight *f)
     f->lost = true;
 }
 
+/* Takes up what began elsewhere, as by a login: it is none of what is followed. */
+static void look_for_own(struct flight *f, uint64_t now)
+{
+    if (!f->own || now < f->last_own + OWN_NS)
+        return;
+    f->last_own = now;
+    stat_targets_profile_visible(f->session, &f->targets, &f->wait, &f->own, NULL);
+}
+
 static void work(struct flight *f)
 {
     struct prcb_error err;
@@ -593,8 +604,10 @@ static void work(struct flight *f)
     if (now >= f->last_released + RELEASE_NS) {
         f->last_released = now;
         look_after_session(f);
-        if (f->session)
+        if (f->session) {
             prcb_release_exited(f->session, NULL);
+            look_for_own(f, now);
+        }
     }
 }
 
