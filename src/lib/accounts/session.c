@@ -500,6 +500,16 @@ const char *prcb_absent_reason(const struct prcb *p, uint64_t member)
     return p->tier->absent_reason(p, member);
 }
 
+void account_sub(struct prcb_account *later, const struct prcb_account *earlier)
+{
+    later->present &= earlier->present;
+    figures_sub(account_figures, later, earlier);
+    for (int i = 0; i < PRCB_CAUSE_MAX; i++) {
+        later->waits[i].count = figure_growth(later->waits[i].count, earlier->waits[i].count);
+        later->waits[i].ns = figure_growth(later->waits[i].ns, earlier->waits[i].ns);
+    }
+}
+
 void prcb_account_sub(const struct prcb_account *later, const struct prcb_account *earlier,
                       struct prcb_account *ret)
 {
@@ -508,12 +518,7 @@ void prcb_account_sub(const struct prcb_account *later, const struct prcb_accoun
     sized_take_record(later, &result, sizeof(result));
     if (earlier) {
         sized_take_record(earlier, &old, sizeof(old));
-        result.present &= old.present;
-        figures_sub(account_figures, &result, &old);
-        for (int i = 0; i < PRCB_CAUSE_MAX; i++) {
-            result.waits[i].count = figure_growth(result.waits[i].count, old.waits[i].count);
-            result.waits[i].ns = figure_growth(result.waits[i].ns, old.waits[i].ns);
-        }
+        account_sub(&result, &old);
     }
     ret->size = later->size;
     sized_hand_out(&result, sizeof(result), ret);

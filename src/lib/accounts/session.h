@@ -98,6 +98,9 @@ struct tier {
                         struct prcb_error *err); /* L */
 };
 
+/* later -= earlier, of records of this build's own size: as prcb_account_sub. */
+void account_sub(struct prcb_account *later, const struct prcb_account *earlier);
+
 extern const struct tier tier_bpf; /* only in builds with the bpf tier */
 extern const struct tier tier_daemon;
 extern const struct tier tier_perf;

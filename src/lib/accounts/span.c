@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "session.h"
 #include "sized.h"
 
 /* This is OTEP 4947's Thread-Local Context Record: packed, in the byte order of the machine. */
@@ -71,31 +72,31 @@ static void keep_current(struct prcb_span_id *ret)
 
 int prcb_span_begin(struct prcb_thread *t, const struct prcb_span_id *id, struct prcb_span *ret)
 {
-    struct prcb_span span = {.size = sizeof(span), .thread = t};
     int result;
 
-    if (ret->size != sizeof(span))
+    if (ret->size != sizeof(*ret))
         return -EINVAL;
-    span.begin.size = sizeof(span.begin);
-    keep_current(&span.outer);
-    result = t ? prcb_thread_read(t, &span.begin) : 0;
+    ret->thread = t;
+    ret->begin.size = sizeof(ret->begin);
+    keep_current(&ret->outer);
+    result = t ? prcb_thread_read(t, &ret->begin) : 0;
     if (!result && id)
         result = prcb_span_publish(id);
-    if (result && result != -EBUSY)
-        return result;
-    *ret = span;
-    return 0;
+    return result == -EBUSY ? 0 : result;
 }
 
 int prcb_span_end(struct prcb_span *span, struct prcb_account *ret)
 {
     bool outer = !is_zero(span->outer.span_id, sizeof(span->outer.span_id));
-    struct prcb_account now = {.size = sizeof(now)};
-    int result = !ret ? 0 : span->thread ? prcb_thread_read(span->thread, &now) : -EINVAL;
+    struct prcb_account now;
+    int result;
+
+    now.size = sizeof(now);
+    result = !ret ? 0 : span->thread ? prcb_thread_read(span->thread, &now) : -EINVAL;
 
     prcb_span_publish(outer ? &span->outer : NULL);
     if (!result && ret) {
-        prcb_account_sub(&now, &span->begin, &now);
+        account_sub(&now, &span->begin);
         result = sized_hand_out(&now, sizeof(now), ret);
     }
     return result;
