@@ -299,6 +299,32 @@ class Sentences(unittest.TestCase):
             self.assertRegex(" ".join(said.split("\n\n")[0].split()), sentence)
 
 
+MANY_TASKS = """
+import asyncio
+async def main():
+    event = asyncio.Event()
+    kept = [asyncio.create_task(event.wait()) for _ in range(67000)]
+    await asyncio.sleep(0)
+    print(len(asyncio.all_tasks()), flush=True)
+    await event.wait()
+asyncio.run(main())
+"""
+LARGE_SET = """
+import asyncio
+async def main():
+    event = asyncio.Event()
+    kept = asyncio.create_task(event.wait())
+    tasks = next(known for known in (getattr(asyncio.tasks, name, None) for name in ("_all_tasks", "_scheduled_tasks"))
+                 if hasattr(known, "data"))
+    tasks.data.update(range(700000))
+    tasks.data.difference_update(range(700000))
+    await asyncio.sleep(0)
+    print(flush=True)
+    await event.wait()
+asyncio.run(main())
+"""
+
+
 @unittest.skipUnless(ROOT, "needs root: causes of others' waits")
 class Tasks(unittest.TestCase):
     """Witness: the coroutines' own cr_await, gi_yieldfrom and ag_await."""
@@ -322,6 +348,26 @@ class Tasks(unittest.TestCase):
                 self.assertEqual((found - said, said - found), (collections.Counter(),) * 2)
                 self.assertEqual((tasks["total"], tasks["moved"], tasks["beyond"]), (sum(said.values()) + 1, 0, 0))
                 process.kill()
+
+    def test_more_than_are_looked_at(self):
+        process = subprocess.Popen([sys.executable, "-c", MANY_TASKS], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "67001\n")
+        text = subprocess.run([PRCB, "why", "-p", str(process.pid), "--for", "0.3"], check=True,
+                              capture_output=True, text=True, timeout=60).stdout
+        self.assertRegex(text, r"^6\d{4} of 6\d{4} tasks of asyncio that were looked at are in Event\.wait")
+        self.assertIn("; there are more, which were not looked at\n", text)
+        tasks = report_of(process.pid)["processes"][0]["tasks"]
+        self.assertEqual(tasks["total"] + tasks["beyond"], 67001)
+
+    def test_set_that_was_large(self):
+        process = subprocess.Popen([sys.executable, "-c", LARGE_SET], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        process.stdout.readline()
+        tasks = report_of(process.pid)["processes"][0]["tasks"]
+        self.assertEqual((tasks["total"], tasks["beyond"]), (2, 0))
 
     def test_first_sentence(self):
         process = subprocess.Popen([sys.executable, str(HERE / "asyncio_waiter.py")], stdout=subprocess.PIPE, text=True)

@@ -6,7 +6,7 @@
 
 #define INTERPRETERS_MOST 256
 #define KEYS_MOST         (1u << 16) /* of all dictionaries */
-#define SLOTS_MOST        (1u << 20) /* of the set */
+#define SLOTS_MOST        (1u << 22) /* of all sets */
 #define PAGES_MOST        (1u << 19) /* of all questions, about */
 #define STEPS_MOST        256        /* objects that await one another */
 #define BASES_MOST        8          /* classes between a task's own and asyncio's */
@@ -17,7 +17,7 @@
 /* What is the same in all versions: PyObject, PyTypeObject, PyModuleObject, PyDictObject,
  * PySetObject; HELD is the first member of weak references and of what wraps something else. */
 enum { TYPE = 8, TYPE_NAME = 24, TYPE_SIZE = 32, TYPE_BASE = 256, MODULE_DICT = 16 };
-enum { DICT_KEYS = 32, DICT_VALUES = 40, SET_MASK = 32, SET_TABLE = 40, HELD = 16 };
+enum { DICT_KEYS = 32, DICT_VALUES = 40, SET_USED = 24, SET_MASK = 32, SET_TABLE = 40, HELD = 16 };
 
 enum kind { OTHER, NOTHING, COROUTINE, WRAPPER, FUTURE, TASK, GATHERED };
 
@@ -47,7 +47,8 @@ struct reading {
     struct python_code *code;
     struct memory *memory;
     const struct python_task_layout *layout;
-    unsigned keys; /* that may be looked at */
+    unsigned keys;         /* that may still be looked at, */
+    uint64_t slots, pages; /* and of these */
     struct {
         uint64_t type;
         enum kind kind;
@@ -338,32 +339,49 @@ static const struct task_reader task_reader = {read_task, put_task};
 
 /* ---- all of them ---- */
 
-/* Reads the tasks that a set has weak references to. */
+/* Reads the tasks of some slots of a set. Adds to *read how many these have. */
+static bool read_slots(struct reading *r, uint64_t table, uint32_t room, struct task_groups *groups,
+                       struct tasks_answer *ret, uint64_t *read)
+{
+    uint64_t slots[2 * TASKS_BATCH], tasks[TASKS_BATCH];
+    uint32_t count = 0;
+
+    memory_begin(r->memory);
+    if (!memory_bytes(r->memory, table, slots, 16ull * room))
+        return false;
+    for (uint32_t i = 0; i < room; i++) {
+        if (slots[2 * i] && slots[2 * i + 1] != UINT64_MAX &&
+            memory_word(r->memory, slots[2 * i] + HELD, &tasks[count]))
+            count++;
+    }
+    task_groups_read(groups, tasks, count, ret);
+    *read += count;
+    return true;
+}
+
+/* Reads the tasks that a set has weak references to, and counts those that are not looked at. */
 static void read_set(struct reading *r, uint64_t set, struct task_groups *groups,
                      struct tasks_answer *ret)
 {
-    uint64_t mask = 0, table = 0, slots[2 * TASKS_BATCH], pages = 0;
+    uint64_t used = 0, mask = 0, table = 0, read = 0, at = 0;
+    bool whole = true;
 
-    if (!memory_word(r->memory, set + SET_MASK, &mask) ||
-        !memory_word(r->memory, set + SET_TABLE, &table) || mask >= SLOTS_MOST)
+    if (!memory_word(r->memory, set + SET_USED, &used) ||
+        !memory_word(r->memory, set + SET_MASK, &mask) ||
+        !memory_word(r->memory, set + SET_TABLE, &table))
         return;
-    for (uint64_t at = 0; at <= mask && ret->total < TASKS_MOST && pages < PAGES_MOST;) {
-        uint32_t room = mask + 1 - at < TASKS_BATCH ? (uint32_t)(mask + 1 - at) : TASKS_BATCH;
-        uint64_t tasks[TASKS_BATCH];
-        uint32_t count = 0;
+    while (at <= mask && ret->total < TASKS_MOST && r->slots && r->pages) {
+        uint64_t room = mask - at < TASKS_BATCH ? mask - at + 1 : TASKS_BATCH, pages;
 
-        memory_begin(r->memory);
-        if (!memory_bytes(r->memory, table + 16 * at, slots, 16ull * room))
-            return;
-        for (uint32_t i = 0; i < room; i++) {
-            if (slots[2 * i] && slots[2 * i + 1] != UINT64_MAX &&
-                memory_word(r->memory, slots[2 * i] + HELD, &tasks[count]))
-                count++;
-        }
-        task_groups_read(groups, tasks, count, ret);
-        pages += MEMORY_MOST - r->memory->left;
+        room = room < r->slots ? room : r->slots;
+        whole &= read_slots(r, table + 16 * at, (uint32_t)room, groups, ret, &read);
+        pages = MEMORY_MOST - r->memory->left;
+        r->pages -= pages < r->pages ? pages : r->pages;
+        r->slots -= room;
         at += room;
     }
+    if ((at <= mask || !whole) && used > read && used - read < UINT32_MAX - ret->beyond)
+        ret->beyond += (uint32_t)(used - read);
 }
 
 /* Finds asyncio's set of an interpreter. *ret_module: it has imported asyncio. 0: not found. */
@@ -387,7 +405,9 @@ bool python_tasks_read(struct python_code *code, uint64_t runtime, struct tasks_
     struct reading r = {.code = code,
                         .memory = code->memory,
                         .layout = python_task_layout_of(code->layout->minor),
-                        .keys = KEYS_MOST};
+                        .keys = KEYS_MOST,
+                        .slots = SLOTS_MOST,
+                        .pages = PAGES_MOST};
     struct task_groups groups = {.count = 0};
     uint64_t interpreter = 0, set;
     bool imported = false, found = false;
@@ -409,5 +429,5 @@ bool python_tasks_read(struct python_code *code, uint64_t runtime, struct tasks_
     task_groups_deinit(&groups);
     if (imported && !found)
         snprintf(ret->unread, sizeof(ret->unread), "where this version has them is not known");
-    return imported && (!found || ret->total);
+    return imported && (!found || ret->total || ret->beyond);
 }

@@ -651,7 +651,7 @@ static bool is_whole(struct tasks_answer *a)
     a->kind[sizeof(a->kind) - 1] = a->runtime[sizeof(a->runtime) - 1] =
         a->unread[sizeof(a->unread) - 1] = '\0';
     if (!a->text_used || a->text_used > TASKS_TEXT || a->frame_count > TASKS_FRAMES ||
-        a->group_count > TASKS_GROUPS)
+        a->group_count > TASKS_GROUPS || a->own > a->total)
         return false;
     a->text[a->text_used - 1] = '\0';
     for (uint32_t i = 0; i < a->frame_count; i++) {

@@ -69,6 +69,15 @@ size_t task_places(const struct prcb_tasks *tasks, struct task_place ret[TASK_PL
     return count;
 }
 
+bool task_places_more(const struct prcb_tasks *tasks)
+{
+    uint64_t told = tasks->own + tasks->beyond;
+
+    for (uint32_t i = 0; i < tasks->group_count; i++)
+        told += tasks->groups[i].count;
+    return told > tasks->total;
+}
+
 static void put_shown(const char *name, char *ret, size_t size)
 {
     text_copy(TEXT_MARKS, name, ret, size);

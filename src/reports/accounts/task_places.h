@@ -27,6 +27,9 @@ struct task_place {
 /* Returns how many there are, the largest first. */
 size_t task_places(const struct prcb_tasks *tasks, struct task_place ret[TASK_PLACES_MOST]);
 
+/* Whether there are more than were looked at, and than the total counts. */
+bool task_places_more(const struct prcb_tasks *tasks);
+
 /* Writes "IO wait at fetch.go:12 (main.fetch)". */
 void task_place_text(const struct task_place *place, char *ret, size_t size);
 /* Writes "main.fetch() (fetch.go:12), called by main.main()"; nothing if no function is known. */

@@ -289,6 +289,7 @@ static void say_tasks(struct making *m, const char *rule, const struct why_proce
         fputs(" of ", s.out);
         verdict_put_comm(s.out, process->comm, sizeof(process->comm), process->pid);
     }
+    fputs(task_places_more(&process->tasks) ? " that were looked at" : "", s.out);
     fprintf(s.out,
             crowd->locked ? " wait for a lock (%s) in " : " are in %s, which may be idling, in ",
             crowd->state);

@@ -386,7 +386,7 @@ static void write_tasks(FILE *out, const struct why_output *output,
     fprintf(out, "  %s (%s): %" PRIu64, tasks->kind, tasks->runtime, tasks->total - tasks->own);
     if (tasks->own)
         fprintf(out, ", and %" PRIu64 " of the runtime's", tasks->own);
-    fputs("\n", out);
+    fputs(task_places_more(tasks) ? "; there are more, which were not looked at\n" : "\n", out);
     count = task_places(tasks, places);
     for (size_t i = 0; i < count; i++) {
         char text[1024];
