@@ -473,6 +473,56 @@ static void test_children(void **state)
     assert_non_null(strstr(said(&w), "waits for a child process"));
 }
 
+/* But where an interpreter's function waits for it, that is the answer: a server should not. */
+static void test_children_of_interpreters(void **state)
+{
+    static const struct prcb_frame frames[] = {{0, "thumbnail", "/srv/s.js", 3},
+                                               {0, "answer", "/srv/s.js", 4}};
+    struct world w;
+
+    begin(&w);
+    w.report.count = 2;
+    w.figures.folded = folded;
+    add(&w, 0, part(PRCB_CAUSE_EPOLL, "child process (sync)", PRCB_STACK_BLOCKED, "x", 700));
+    w.parts[0][0].wait.object = COMPILER;
+    w.parts[0][0].stack.frames = frames;
+    w.processes[0].wall_ns += 300 * MS;
+    w.processes[0].run_ns = 300 * MS;
+    w.processes[1].run_ns = w.processes[1].wall_ns = 700 * MS;
+    assert_non_null(strstr(said(&w),
+                           "70 % of the time that it did not idle orders (100) waits for a "
+                           "child process to end: cc1 (14) (it sleeps in pipe_read) in "
+                           "thumbnail() (s.js:3), called by answer() (s.js:4).\n"
+                           "They run rather than wait: "));
+    w.processes[0].wall_ns += 3000 * MS;
+    w.processes[0].run_ns += 3000 * MS;
+    assert_null(strstr(said(&w), "of the time that it did not idle orders"));
+}
+
+/* A call under a lock: what others wait for the lock is said to lead to it. */
+static void test_waits_that_lead_to_one(void **state)
+{
+    struct why_path path = {.seen = true,
+                            .state = WHY_WAITS,
+                            .pid = 100,
+                            .threads = 6,
+                            .ns = 950 * MS,
+                            .others_ns = 800 * MS};
+    struct world w;
+
+    begin(&w);
+    add(&w, 0, part(PRCB_CAUSE_FSYNC, NULL, PRCB_STACK_BLOCKED, "save", 200));
+    add(&w, 0, part(PRCB_CAUSE_FUTEX, "Python lock", PRCB_STACK_EITHER, "handle", 800));
+    path.part = w.parts[0][0];
+    w.processes[0].paths = &path;
+    w.processes[0].path_count = 1;
+    w.processes[0].path_ns = 1000 * MS;
+    assert_non_null(strstr(said(&w), "100 % of the waiting: worker-1 (21) waits for data to reach "
+                                     "storage in save(); 95 % of the waiting leads to that.\n"));
+    path.others_ns = 100 * MS;
+    assert_non_null(strstr(said(&w), " in save().\n"));
+}
+
 /* So is a wait for who has a pipe's other end, and of a child that waits for neither. */
 static void test_pipes(void **state)
 {
@@ -577,6 +627,8 @@ int main(void)
         cmocka_unit_test(test_idle_and_running),
         cmocka_unit_test(test_unanswered),
         cmocka_unit_test(test_children),
+        cmocka_unit_test(test_children_of_interpreters),
+        cmocka_unit_test(test_waits_that_lead_to_one),
         cmocka_unit_test(test_pipes),
         cmocka_unit_test(test_workers),
         cmocka_unit_test(test_places),

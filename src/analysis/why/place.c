@@ -182,6 +182,13 @@ const struct prcb_frame *place_of_part(const struct why_part *part,
     return part->kind == WHY_STACK ? place_of(&part->stack, ret_by) : NULL;
 }
 
+bool place_is_interpreted(const struct why_part *part)
+{
+    const struct prcb_frame *by, *frame = place_of_part(part, &by);
+
+    return frame && (is_interpreted(frame) || (frame->function && begins(frame->function, "JS:")));
+}
+
 const char *place_in_kernel(const struct why_part *part)
 {
     const struct prcb_frame *frame =

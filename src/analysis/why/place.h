@@ -6,6 +6,7 @@
 #ifndef PRCB_WHY_PLACE_H
 #define PRCB_WHY_PLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <prcb/stack.h>
@@ -24,6 +25,9 @@ void place_line(const struct prcb_frame *frame, char *ret, size_t size);
 /* The same of a part; NULL also where it has no stack. */
 const struct prcb_frame *place_of_part(const struct why_part *part,
                                        const struct prcb_frame **ret_by);
+
+/* Whether that frame is a function that an interpreter runs. */
+bool place_is_interpreted(const struct why_part *part);
 
 /* Returns the kernel's function in which a part waits, the innermost that the kernel shows (not
  * those of its scheduler and locks); NULL: it is not known. The name is the kernel's. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "place.h"
 #include "task_places.h"
 #include "verdict_groups.h"
 #include "verdict_words.h"
@@ -389,6 +390,64 @@ static void idle(struct making *m, const char *rule)
     end(m, &s, rule, m->idle_ns, m->wall_ns);
 }
 
+/* Whether a wait is for a child process, also where it is not known for which: it had ended. */
+static bool is_for_child(const struct making *m, const struct why_part *part)
+{
+    const struct object *object = verdict_object_of(m, part->wait.object);
+    const char *word = verdict_word_of(part);
+
+    return (object && object->kind == OBJECT_PROCESS) || part->cause == PRCB_CAUSE_CHILD ||
+           (word && !strcmp(word, "child process (sync)"));
+}
+
+/* Sums the time in which a process waits for busy ones in the place of a part. */
+static uint64_t waits_for_busy(const struct making *m, const struct why_process *process,
+                               const struct why_part *in)
+{
+    char place[VERDICT_KEY_MOST], other[VERDICT_KEY_MOST];
+    uint64_t ns = 0;
+
+    place_text(in, place, sizeof(place));
+    for (size_t i = 0; i < process->cause_count; i++) {
+        size_t count;
+        const struct why_part *parts = verdict_parts_of(&process->causes[i], &count);
+
+        for (size_t k = 0; k < count; k++) {
+            place_text(&parts[k], other, sizeof(other));
+            if (!strcmp(place, other) && verdict_is_for_busy(m, &parts[k]))
+                ns += parts[k].ns;
+        }
+    }
+    return ns;
+}
+
+/* Who waits for a busy child is no answer of a shell or a make. A server that an interpreter runs
+ * should not wait for one, and its function says where that is. */
+static void child(struct making *m, const char *rule)
+{
+    const struct why_process *process = m->for_busy;
+    const struct why_part *part = m->for_busy_part;
+    uint64_t awake_ns, ns;
+    struct sentence s;
+
+    if (!part || !is_for_child(m, part) || !place_is_interpreted(part))
+        return;
+    awake_ns = process->wall_ns - process->idle_ns;
+    ns = waits_for_busy(m, process, part);
+    if (ns < awake_ns / 3 || !begin(m, &s))
+        return;
+    verdict_put_share(s.out, ns, awake_ns);
+    fputs(" of the time that it did not idle ", s.out);
+    verdict_put_comm(s.out, process->comm, sizeof(process->comm), process->pid);
+    fputc(' ', s.out);
+    verdict_put_wait(
+        s.out, m, &(struct group){.most = part, .object_ns = part->ns, .others_ns = ns - part->ns},
+        true);
+    verdict_put_place(s.out, part);
+    fputs(".", s.out);
+    end(m, &s, rule, ns, awake_ns);
+}
+
 static const struct why_process *busiest(const struct making *m)
 {
     const struct why_process *most = NULL;
@@ -441,6 +500,54 @@ static bool is_sleep(const struct why_part *part)
     return phrase && !strcmp(phrase->unknown, "sleep~");
 }
 
+/* Whether others wait for it for a reason: not while it may idle, for work that nobody gives it. */
+static bool tells(const struct why_path *path)
+{
+    return path->seen &&
+           (path->state != WHY_WAITS || is_sleep(&path->part) ||
+            (path->part.kind == WHY_STACK && path->part.stack.kind == PRCB_STACK_BLOCKED));
+}
+
+/* The row for which most of the waiting of others is; *ret_whole: of what that is a part. */
+static const struct why_path *longest_path(const struct making *m, uint64_t *ret_whole)
+{
+    const struct why_path *most = NULL;
+
+    *ret_whole = 0;
+    for (size_t i = 0; i < m->f->report->count; i++) {
+        const struct why_process *process = &m->f->report->processes[i];
+
+        *ret_whole += process->path_ns;
+        for (size_t k = 0; k < process->path_count; k++) {
+            const struct why_path *path = &process->paths[k];
+
+            if (tells(path) && (!most || path->others_ns > most->others_ns))
+                most = path;
+        }
+    }
+    return most;
+}
+
+/* Whether what waits lead to is a group's wait itself. */
+static bool is_same_wait(const struct group *group, const struct why_path *path)
+{
+    return path->state == WHY_WAITS && !group->ready && group->cause == path->part.cause &&
+           group->process->pid == path->pid && group->most->stack.id == path->part.stack.id;
+}
+
+/* Says of a wait that others lead to it, as those for a lock do that is held meanwhile. */
+static void put_others(FILE *out, const struct making *m, const struct group *group)
+{
+    uint64_t whole;
+    const struct why_path *path = longest_path(m, &whole);
+
+    if (!path || path->others_ns < whole / 3 || !is_same_wait(group, path))
+        return;
+    fputs("; ", out);
+    verdict_put_share(out, path->ns, whole);
+    fputs(" of the waiting leads to that", out);
+}
+
 static void say_wait(struct making *m, const char *rule, const struct group *group)
 {
     bool either = group->either_ns > group->ns / 2;
@@ -467,6 +574,7 @@ static void say_wait(struct making *m, const char *rule, const struct group *gro
         verdict_put_place(s.out, group->most);
         if (!verdict_put_holders(s.out, m, group->process, group->most))
             verdict_put_releaser(s.out, m, group);
+        put_others(s.out, m, group);
     }
     fputs(".", s.out);
     end(m, &s, rule, ns, whole);
@@ -501,44 +609,6 @@ static bool is_told(const struct making *m, const struct group *group)
     return false;
 }
 
-/* Whether others wait for it for a reason: not while it may idle, for work that nobody gives it. */
-static bool tells(const struct why_path *path)
-{
-    return path->seen &&
-           (path->state != WHY_WAITS || is_sleep(&path->part) ||
-            (path->part.kind == WHY_STACK && path->part.stack.kind == PRCB_STACK_BLOCKED));
-}
-
-/* The row for which most of the waiting of others is; *ret_whole: of what that is a part. */
-static const struct why_path *longest_path(const struct making *m, uint64_t *ret_whole)
-{
-    const struct why_path *most = NULL;
-
-    *ret_whole = 0;
-    for (size_t i = 0; i < m->f->report->count; i++) {
-        const struct why_process *process = &m->f->report->processes[i];
-
-        *ret_whole += process->path_ns;
-        for (size_t k = 0; k < process->path_count; k++) {
-            const struct why_path *path = &process->paths[k];
-
-            if (tells(path) && (!most || path->others_ns > most->others_ns))
-                most = path;
-        }
-    }
-    return most;
-}
-
-/* Whether a wait is for a child process, also where it is not known for which: it had ended. */
-static bool is_for_child(const struct making *m, const struct why_part *part)
-{
-    const struct object *object = verdict_object_of(m, part->wait.object);
-    const char *word = verdict_word_of(part);
-
-    return (object && object->kind == OBJECT_PROCESS) || part->cause == PRCB_CAUSE_CHILD ||
-           (word && !strcmp(word, "child process (sync)"));
-}
-
 /* Whether others have said what the path says: a deadlock, or that nothing waits; of the largest
  * wait who holds it, that it is for a child, or that it is the same wait. */
 static bool says_path(const struct making *m, const struct why_path *path)
@@ -557,8 +627,7 @@ static bool says_path(const struct making *m, const struct why_path *path)
         if (group->ready)
             return path->state == WHY_READY;
         return is_for_child(m, group->most) || verdict_has_holder(group->process, group->most) ||
-               (path->state == WHY_WAITS && group->cause == path->part.cause &&
-                group->process->pid == path->pid && group->most->stack.id == path->part.stack.id);
+               is_same_wait(group, path);
     }
     return false;
 }
@@ -622,9 +691,9 @@ static const struct {
     {"throttled", throttled}, {"memory", memory},
     {"swap", swap},           {"steal", steal},
     {"tasks", tasks},         {"unanswered", unanswered},
-    {"idle", idle},           {"running", running},
-    {"path", path},           {"wait", waits},
-    {"tasks", tasks_behind},
+    {"idle", idle},           {"child", child},
+    {"running", running},     {"path", path},
+    {"wait", waits},          {"tasks", tasks_behind},
 };
 
 int verdict_make(const struct verdict_figures *figures, struct verdict *ret)

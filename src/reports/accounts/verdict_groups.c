@@ -154,7 +154,7 @@ static void add_who(struct making *m, struct group *group, const struct why_who 
     group->prefix = same;
 }
 
-static const struct why_part *parts_of(const struct why_cause *cause, size_t *ret_count)
+const struct why_part *verdict_parts_of(const struct why_cause *cause, size_t *ret_count)
 {
     *ret_count = cause->pairs ? cause->pair_count : cause->part_count;
     return cause->pairs ? cause->pairs : cause->parts;
@@ -230,7 +230,7 @@ static size_t place_for(const struct making *m, const struct why_part *part)
 }
 
 /* Whether a wait is for a process that is in the report and busy: what that one does tells more. */
-static bool is_for_busy(const struct making *m, const struct why_part *part)
+bool verdict_is_for_busy(const struct making *m, const struct why_part *part)
 {
     size_t place = place_for(m, part);
 
@@ -253,12 +253,12 @@ static bool is_busy(const struct making *m, const struct why_process *process)
     for (size_t i = 0; i < process->cause_count; i++) {
         const struct why_cause *cause = &process->causes[i];
         size_t count;
-        const struct why_part *parts = parts_of(cause, &count);
+        const struct why_part *parts = verdict_parts_of(cause, &count);
 
         for (size_t k = 0; k < count; k++) {
             uint64_t ns = parts[k].ns - parts[k].idle_ns;
 
-            if (is_for_busy(m, &parts[k]) || tells_itself(m, &parts[k]))
+            if (verdict_is_for_busy(m, &parts[k]) || tells_itself(m, &parts[k]))
                 busy_ns += ns;
             else
                 others_ns += may_idle(&parts[k]) ? ns / VERDICT_EITHER_PART : ns;
@@ -303,8 +303,12 @@ static void add_part(struct making *m, const struct why_process *process,
 
     if (!ns)
         return;
-    if (is_for_busy(m, part)) {
+    if (verdict_is_for_busy(m, part)) {
         m->wall_ns -= placed ? ns : 0;
+        if (!m->for_busy_part || part->ns > m->for_busy_part->ns) {
+            m->for_busy_part = part;
+            m->for_busy = process;
+        }
         return;
     }
     length = key_of(m, process, part, key);
@@ -354,7 +358,7 @@ static void add_waits(struct making *m, const struct why_process *process, bool 
     for (size_t i = 0; i < process->cause_count; i++) {
         const struct why_cause *cause = &process->causes[i];
         size_t count;
-        const struct why_part *parts = parts_of(cause, &count);
+        const struct why_part *parts = verdict_parts_of(cause, &count);
 
         m->no_causes |= cause->cause == PRCB_CAUSE_NONE;
         for (size_t k = 0; k < count; k++)

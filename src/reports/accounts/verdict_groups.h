@@ -42,10 +42,12 @@ struct making {
     struct table by_pid; /* numbers of the report's processes, from 1 */
     bool *busy;          /* which of them say by themselves why somebody waits for them */
     uint64_t wall_ns, run_ns, ready_ns, idle_ns; /* wall: without waits for busy children */
-    uint64_t sure_ns, either_ns; /* ready, and waiting: surely held up, perhaps idling */
-    uint64_t inside_ns;          /* of sure_ns, for processes of the report that are not busy */
-    bool several;                /* processes */
-    bool no_causes;              /* the tier knows none */
+    uint64_t sure_ns, either_ns;        /* ready, and waiting: surely held up, perhaps idling */
+    const struct why_process *for_busy; /* who waits longest for busy ones, in one place: */
+    const struct why_part *for_busy_part;
+    uint64_t inside_ns; /* of sure_ns, for processes of the report that are not busy */
+    bool several;       /* processes */
+    bool no_causes;     /* the tier knows none */
     bool failed;
 };
 
@@ -68,6 +70,10 @@ const struct object *verdict_object_of(const struct making *m, uint32_t number);
 const char *verdict_remote_of(const struct object *object);
 const char *verdict_word_of(const struct why_part *part);            /* NULL: none */
 const struct phrase *verdict_phrase_of(const struct why_part *part); /* NULL: none */
+/* Whether a wait is for a process that is in the report and busy: what that one does tells more. */
+bool verdict_is_for_busy(const struct making *m, const struct why_part *part);
+/* The parts of a cause, by what they are for where that is known. */
+const struct why_part *verdict_parts_of(const struct why_cause *cause, size_t *ret_count);
 uint64_t verdict_score_of(const struct group *group);
 
 #endif
