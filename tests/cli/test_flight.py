@@ -466,8 +466,8 @@ class Others(unittest.TestCase):
             most = max(count for count, in db.execute("SELECT count(*) FROM switches GROUP BY cpu"))
         self.assertEqual((facts["saved_by"], facts["complete"]), ("psi:cpu>0.5%", "1"))
         # From the beginning on, or, where there is more than is kept, as much as a processor's memory has: 128 bytes
-        # for each side of a switch, of a size that is a power of two.
-        self.assertTrue(int(facts["start_ns"]) < began + 1e8 or most > (4 << 20) / os.cpu_count() / 2 / 256, (facts, most))
+        # for a switch, of a size that is a power of two.
+        self.assertTrue(int(facts["start_ns"]) < began + 1e8 or most > (4 << 20) / os.cpu_count() / 2 / 128, (facts, most))
         asked = time.monotonic()
         for _ in range(64):
             keeper.send_signal(signal.SIGUSR1)
