@@ -129,7 +129,7 @@ NTSTATUS prcb_nt_cswitch(const struct prcb_switch *Record, uint8_t Version, PRCB
     return STATUS_SUCCESS;
 }
 
-/* PERFINFO_TRACE_HEADER. */
+/* This is a PERFINFO_TRACE_HEADER. */
 struct trace_header {
     uint32_t marker;
     uint16_t size, hook;

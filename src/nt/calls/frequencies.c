@@ -17,7 +17,7 @@ static int by_frequency(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
-/* "1800000 4711": kHz and ticks. */
+/* Reads a line "1800000 4711": kHz and ticks. */
 static bool take_line(const char *line, size_t length, struct nt_frequencies *ret)
 {
     const char *blank = memchr(line, ' ', length);

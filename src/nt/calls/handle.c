@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A handle: generation above, place + 1 below, times four as NT's are, so that
- * no small number a program makes up is one. */
+/* A handle has its generation above and place + 1 below, times four as NT's are, so that no small
+ * number that a program makes up is one. */
 #define PLACE_BITS  18
 #define PLACES_MAX  ((1u << PLACE_BITS) - 2)
 #define GENERATIONS ((uintptr_t)-1 >> (PLACE_BITS + 2))

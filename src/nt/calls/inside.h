@@ -51,9 +51,9 @@ enum nt_kind { NT_THREAD = 1, NT_PROFILE, NT_COUNTER_SET };
 /* A handle's value is never given out again, so a stale one stays invalid (after
  * 2^12 uses of its place where pointers have 32 bits). All under the lock. */
 void *nt_handle_add(enum nt_kind kind, pid_t tid, void *object); /* NULL: out of memory */
-/* False: no such handle. Results may be NULL. */
+/* Returns false if there is no such handle. Results may be NULL. */
 bool nt_handle_get(void *handle, enum nt_kind kind, pid_t *ret_tid, void **ret_object);
-/* False: no such handle, or of another kind. */
+/* Returns false if there is no such handle, or it is of another kind. */
 bool nt_handle_remove(void *handle, enum nt_kind kind);
 /* Whether there is a handle of the kind that belongs to this thread (0: to any). */
 bool nt_handle_exists(enum nt_kind kind, pid_t tid);
@@ -102,13 +102,13 @@ struct nt_set_class {
     bool kernel_only; /* STATUS_ACCESS_DENIED for user mode */
     bool writes;      /* set stores into the buffer */
     NTSTATUS (*set)(void *buffer, enum prcb_nt_mode mode);
-    /* Instead of set and length: a class of several lengths, which checks them. */
+    /* Is called instead of set and length for a class of several lengths, which checks them. */
     NTSTATUS (*set_sized)(void *buffer, uint32_t length, enum prcb_nt_mode mode);
 };
 extern const struct nt_set_class nt_set_classes[];
 extern const size_t nt_set_class_count;
 
-/* Classes 0x81 and 0x1F. */
+/* These set classes 0x81 and 0x1F. */
 NTSTATUS nt_set_profile_area(void *buffer, enum prcb_nt_mode mode);
 NTSTATUS nt_set_trace(void *buffer, uint32_t length, enum prcb_nt_mode mode);
 
@@ -132,18 +132,18 @@ struct nt_area_engine {
 extern const struct nt_area_engine *nt_area_engine;
 void nt_profile_areas_forget(void); /* in a forked child */
 
-/* Class 0x1C, both ways. */
+/* These read and set class 0x1C. */
 NTSTATUS nt_time_adjustment(SYSTEM_QUERY_TIME_ADJUST_INFORMATION *ret);
 NTSTATUS nt_set_time_adjustment(void *buffer, enum prcb_nt_mode mode);
 
 /* When the system was started, 100 ns since 1601; the same each time. Under the lock. */
 int64_t nt_boot_time(void);
 
-/* 100 ns units between two clock interrupts, KeQueryTimeIncrement's. */
+/* Returns the 100 ns units between two clock interrupts, as KeQueryTimeIncrement does. */
 uint32_t nt_maximum_increment(void);
 void nt_set_increment(uint32_t increment); /* 0: the kernel's */
 
-/* Called in a forked child: forgets what belongs to the parent or to its threads. */
+/* Is called in a forked child: forgets what belongs to the parent or to its threads. */
 void nt_hal_forget(void);
 void nt_profiles_forget(void);
 

@@ -50,7 +50,7 @@ static const struct nt_area_engine real_engine = {
 };
 const struct nt_area_engine *nt_area_engine = &real_engine;
 
-/* Under the lock. */
+/* It is used under the lock. */
 static struct prcb_sampler *sampler;
 static struct prcb_nt_profile_options options;
 static bool given; /* an area was: the options are fixed */
@@ -102,7 +102,8 @@ uint32_t prcb_nt_profile_area_size(void)
     return build && build <= OLD_BUILD_LAST ? AREA_OLD : AREA_NEW;
 }
 
-/* The child shares the parent's maps: closing them here would stop the parent's samples. */
+/* Forgets the areas in a child, which shares the parent's maps: closing them here would stop the
+ * parent's samples. */
 void nt_profile_areas_forget(void)
 {
     sampler = NULL;
@@ -147,7 +148,7 @@ static int read_msr(int cpu, uint64_t *ret)
     return code;
 }
 
-/* NT's own test. */
+/* Makes NT's own test. */
 static int check_intel(int cpu, struct prcb_error *err)
 {
     char vendor[13];
@@ -171,7 +172,7 @@ static int check_intel(int cpu, struct prcb_error *err)
     return 0;
 }
 
-/* opened: what opening the sampler said. */
+/* opened is what opening the sampler said. */
 static int check_support(int opened, int cpu, struct prcb_error *err)
 {
     int result = opened;
@@ -256,8 +257,8 @@ NTSTATUS nt_set_profile_area(void *buffer, enum prcb_nt_mode mode)
 
     memcpy(&profile, buffer, sizeof(profile)); /* NT asks for no alignment but 4 */
     nt_enter();
-    /* As on NT: from here on the caller is on one processor, but it may have come from another
-     * and may leave again. Only a caller that is pinned knows whose area this is. */
+    /* As on NT, the caller is on one processor from here on, but it may have come from another and
+     * may leave again. Only a caller that is pinned knows whose area this is. */
     cpu = sched_getcpu();
     status = profile.Allocate ? allocate(&profile, cpu, bytes) : release(&profile, cpu);
     nt_leave();

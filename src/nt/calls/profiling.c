@@ -25,7 +25,7 @@
 struct profile {
     void *handle;
     uint64_t mask;
-    /* Dispatching; account NULL: not asked for. */
+    /* This is for dispatching; account NULL: it was not asked for. */
     struct prcb_thread *account;
     uint64_t switches; /* as of the last read with DISPATCHING, as the rest */
     uint64_t run_ns;
@@ -34,12 +34,12 @@ struct profile {
     uint64_t mult;     /* of the account's clock, which rate was made from */
     uint64_t rate;     /* ticks of the time-stamp counter per nanosecond, times 2^32 */
     uint64_t waits[PRCB_CAUSE_MAX];
-    /* Counters; NULL: none of the mask can count. */
+    /* These are the counters; NULL: none of the mask can count. */
     struct prcb_counters *counters;
     uint8_t place[MAX_HW_COUNTERS]; /* of mask bit i in counters */
 };
 
-/* The calling thread's. A fixed place in the thread's block: no call to find it. */
+/* It is the calling thread's, at a fixed place in the thread's block: no call finds it. */
 static __thread struct profile *own __attribute__((tls_model("initial-exec")));
 
 static struct prcb *session; /* under the lock, as all below; once set, set for good */
@@ -345,7 +345,7 @@ static uint64_t cycles_at(struct profile *profile, uint64_t run_ns)
     return profile->cycles;
 }
 
-/* The reasons of the switches since the last read, as bits. */
+/* Returns the reasons of the switches since the last read, as bits. */
 static uint64_t take_reasons(struct profile *profile, const struct prcb_account *account)
 {
     uint64_t map = 0, told = 0, switched = account->switches - profile->switches;

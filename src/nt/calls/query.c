@@ -99,7 +99,7 @@ static NTSTATUS mismatch(struct request *request, uint32_t wanted)
                    request->row->number, request->length, wanted);
 }
 
-/* The first `count` elements. All processors are read before anything is written. */
+/* Fills the first `count` elements. All processors are read before anything is written. */
 static NTSTATUS fill_elements(struct request *request, uint32_t count)
 {
     uint32_t size = request->row->size;
@@ -325,7 +325,7 @@ static NTSTATUS take_relation(const void *input, uint32_t length, uint32_t *ret)
     return STATUS_SUCCESS;
 }
 
-/* NULL: any process, and so this one. */
+/* Takes NULL for any process, and so this one. */
 static NTSTATUS take_process(const void *input, uint32_t length)
 {
     void *handle;
@@ -343,7 +343,7 @@ static NTSTATUS take_process(const void *input, uint32_t length)
     return STATUS_SUCCESS;
 }
 
-/* Classes 0x6B and 0xAF: asked for the whole system, not for a group. */
+/* Answers classes 0x6B and 0xAF, asked for the whole system and not for a group. */
 static NTSTATUS query_system(uint32_t number, const void *input, uint32_t input_length,
                              void *buffer, uint32_t length, uint32_t *return_length)
 {

@@ -8,7 +8,7 @@
 
 #include "view.h"
 
-/* The caller's USHORT; longer input is taken. */
+/* Takes the caller's USHORT; longer input is taken, too. */
 NTSTATUS nt_take_group(const void *input, uint32_t length, uint16_t *ret);
 
 struct nt_row {
@@ -47,14 +47,15 @@ NTSTATUS nt_make_time_of_day(void *ret);
 
 /* ---- */
 
-/* topology.c: class 0x6B for a PRCB_NT_RELATION_, allocated; NULL and 0 for no record. */
+/* Makes class 0x6B for a PRCB_NT_RELATION_ (topology.c), allocated; NULL and 0 for no record. */
 NTSTATUS nt_make_topology(uint32_t relation, void **ret, uint32_t *ret_size);
 
-/* topology.c: class 0x49 for a group whose first processor that is, and class 0xAF; allocated. */
+/* Makes class 0x49 for a group whose first processor that is, and class 0xAF (topology.c);
+ * allocated. */
 NTSTATUS nt_make_logical(uint32_t first, uint32_t count, void **ret, uint32_t *ret_size);
 NTSTATUS nt_make_cpu_sets(void **ret, uint32_t *ret_size);
 
-/* Class 0x64, allocated. */
+/* Makes class 0x64, allocated. */
 NTSTATUS nt_make_distribution(uint32_t first, uint32_t count, void **ret, uint32_t *ret_size);
 
 #endif

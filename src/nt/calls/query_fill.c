@@ -59,7 +59,7 @@ void nt_fill_idle(const struct nt_row *row, union nt_element *ret)
         add_state(&row->record->idle_states[i], &depth, &ret->idle);
 }
 
-/* To the nearest percent; 0 where either is not known. */
+/* Rounds to the nearest percent; 0 where either is not known. */
 static uint8_t percent(uint64_t part, uint64_t whole)
 {
     uint64_t result = whole ? (part * 100 + whole / 2) / whole : 0;

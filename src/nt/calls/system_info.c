@@ -77,7 +77,7 @@ NTSTATUS nt_make_processor(void *ret)
     return STATUS_SUCCESS;
 }
 
-/* The number behind a key at the start of a line; 0: there is none. */
+/* Reads the number behind a key at the start of a line; 0: there is none. */
 static uint64_t number_of(const char *text, size_t length, const char *key)
 {
     struct words all = {text, text + length}, line;

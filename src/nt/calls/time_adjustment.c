@@ -35,7 +35,7 @@ NTSTATUS nt_time_adjustment(SYSTEM_QUERY_TIME_ADJUST_INFORMATION *ret)
     return STATUS_SUCCESS;
 }
 
-/* Whole microseconds a tick, the rest, at most half a one or 50 ppm, as frequency. */
+/* Sets whole microseconds a tick, and the rest, at most half a one or 50 ppm, as frequency. */
 static NTSTATUS split_rate(uint32_t adjustment, struct timex *ret)
 {
     int64_t increment = nt_maximum_increment(), rate;

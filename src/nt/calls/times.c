@@ -50,7 +50,7 @@ static const char *const mode_names[] = {
 };
 #define MODES (sizeof(mode_names) / sizeof(mode_names[0]))
 
-/* Called under the lock. A word that is not a mode leaves the default, for there is nobody to
+/* Is called under the lock. A word that is not a mode leaves the default, for there is nobody to
  * report it to. */
 static enum prcb_nt_time_mode current_mode(void)
 {

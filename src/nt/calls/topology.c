@@ -26,7 +26,7 @@ struct topology {
     bool failed;
 };
 
-/* Zeroed bytes at the end; NULL: out of memory. */
+/* Adds zeroed bytes at the end; NULL: out of memory. */
 static void *append(struct topology *t, uint32_t size)
 {
     if (array_reserve(t->made, t->size, t->room, size)) {
@@ -38,7 +38,7 @@ static void *append(struct topology *t, uint32_t size)
     return t->made + t->size - size;
 }
 
-/* The set that a file lists; false: there is no such file. */
+/* Reads the set that a file lists; false: there is no such file. */
 static bool read_set(struct topology *t, const char *path)
 {
     uint32_t end;
@@ -103,7 +103,7 @@ static char *append_record(struct topology *t, uint32_t relation, uint32_t fixed
     return record + sizeof(head);
 }
 
-/* PROCESSOR_RELATIONSHIP: flags, efficiency class, 20 bytes, the number of masks. */
+/* Writes a PROCESSOR_RELATIONSHIP: flags, efficiency class, 20 bytes, the number of masks. */
 static void tell_processors(struct topology *t, uint32_t relation, const char *file)
 {
     for (uint32_t cpu = 0; cpu < t->count && !t->failed; cpu++) {
@@ -129,7 +129,8 @@ static void tell_processors(struct topology *t, uint32_t relation, const char *f
     }
 }
 
-/* NUMA_NODE_RELATIONSHIP: number, 18 bytes, the number of masks. Without nodes all is node 0. */
+/* Writes a NUMA_NODE_RELATIONSHIP: number, 18 bytes, the number of masks. Without nodes all is node
+ * 0. */
 static void tell_nodes(struct topology *t)
 {
     bool any = false;
@@ -163,7 +164,7 @@ static uint8_t cache_type(struct topology *t, const char *path)
     return first == 'I' ? 1 : first == 'D' ? 2 : 0; /* CacheInstruction, CacheData, CacheUnified */
 }
 
-/* "32K", "8192K", "16M" */
+/* Reads "32K", "8192K", "16M". */
 static uint64_t cache_size(struct topology *t, const char *path)
 {
     struct words text;
@@ -181,7 +182,8 @@ static uint64_t cache_size(struct topology *t, const char *path)
     return value;
 }
 
-/* CACHE_RELATIONSHIP: level, associativity, line, size, type, 18 bytes, the number of masks. */
+/* Writes a CACHE_RELATIONSHIP: level, associativity, line, size, type, 18 bytes, the number of
+ * masks. */
 static bool tell_cache(struct topology *t, uint32_t cpu, uint32_t index)
 {
     static const char *const names[] = {"level", "ways_of_associativity", "coherency_line_size"};
@@ -225,8 +227,8 @@ static void tell_caches(struct topology *t)
     }
 }
 
-/* GROUP_RELATIONSHIP: the numbers of groups, 20 bytes, and of each its numbers of processors and
- * its mask. */
+/* Writes a GROUP_RELATIONSHIP: the numbers of groups, 20 bytes, and of each its numbers of
+ * processors and its mask. */
 static void tell_groups(struct topology *t)
 {
     const uint16_t groups = (uint16_t)((t->count + NT_GROUP_SIZE - 1) / NT_GROUP_SIZE);
@@ -292,7 +294,7 @@ static struct record record_at(const char *at)
     return record;
 }
 
-/* 0: it has none of the group, or is a record of groups. */
+/* Returns 0 if it has none of the group, or is a record of groups. */
 static uintptr_t record_mask(const struct record *record, uint32_t group)
 {
     uint32_t at = record->relation == PRCB_NT_RELATION_CACHE ? 32 : 24;
@@ -314,7 +316,7 @@ NTSTATUS nt_make_logical(uint32_t first, uint32_t count, void **ret, uint32_t *r
     uint32_t size = 0, next, told = 0;
     NTSTATUS status = nt_make_topology(PRCB_NT_RELATION_ALL, &records, &size);
 
-    /* In place: no record is as short as an element. */
+    /* This is done in place: no record is as short as an element. */
     for (uint32_t at = 0; at < size && !status; at = next) {
         struct record record = record_at((char *)records + at);
         PRCB_SYSTEM_LOGICAL_PROCESSOR_INFORMATION element;

@@ -47,7 +47,8 @@ int64_t nt_boot_time(void)
     return known;
 }
 
-/* tid 0: the whole process. getrusage is exact to the microsecond, and only for oneself. */
+/* Reads what a thread used; tid 0: the whole process. getrusage is exact to the microsecond, and
+ * only for oneself. */
 static int read_usage(pid_t tid, struct usage *ret)
 {
     bool exact = !tid || tid == gettid();
@@ -87,8 +88,8 @@ static NTSTATUS fill_times(pid_t tid, void *ret)
     return STATUS_SUCCESS;
 }
 
-/* The kernel's clock of what a thread ran (CPUCLOCK_SCHED of a thread, in the kernel's words);
- * another process's has none. */
+/* Returns the kernel's clock of what a thread ran (CPUCLOCK_SCHED of a thread, in the kernel's
+ * words); another process's has none. */
 static clockid_t clock_of(pid_t tid)
 {
     return tid ? (clockid_t)((~(unsigned)tid << 3) | 6) : CLOCK_PROCESS_CPUTIME_ID;
@@ -107,8 +108,8 @@ static NTSTATUS fill_cycles(pid_t tid, void *ret)
     return STATUS_SUCCESS;
 }
 
-/* NT's base priority of a nice value: 8 is normal, and a level of a thread is five of nice, as
- * SetThreadPriority sets them; 1 and 15 are beyond the levels. */
+/* Returns NT's base priority of a nice value: 8 is normal, and a level of a thread is five of nice,
+ * as SetThreadPriority sets them; 1 and 15 are beyond the levels. */
 static int32_t base_priority(pid_t tid)
 {
     int nice = getpriority(PRIO_PROCESS, (id_t)tid);

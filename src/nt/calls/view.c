@@ -73,8 +73,8 @@ static uint64_t before(uint64_t whole, uint64_t measured)
     return whole > measured ? whole - measured : 0;
 }
 
-/* Processor i's figures up to the opening: the kernel's total now, less what the view has measured
- * already. */
+/* Computes a processor's figures up to the opening: the kernel's total now, less what the view has
+ * measured already. */
 static void begin_at_boot(struct nt_boot *boot, const struct prcb_processor *record)
 {
     boot->idle_ns = before(boot->idle_ns, record->idle_ns);

@@ -28,14 +28,14 @@ struct nt_boot {
 int nt_boot_read(struct procfs *fs, uint32_t count, struct nt_boot *ret, uint64_t *ret_switches,
                  struct prcb_error *err);
 
-/* Switches of all processors till now. */
+/* Reads the switches of all processors till now. */
 int nt_boot_switches(struct procfs *fs, uint64_t *ret);
 
 /* ---- frequencies.c ---- */
 
 #define NT_FREQUENCIES_MAX 128
 
-/* cpufreq's time in each frequency, lowest first. */
+/* Holds cpufreq's time in each frequency, lowest first. */
 struct nt_frequencies {
     uint32_t count; /* 0: not told */
     struct {
@@ -53,10 +53,10 @@ enum nt_time { NT_IDLE, NT_KERNEL, NT_USER, NT_DPC, NT_INTERRUPT, NT_TIMES };
 
 struct nt_cpu {
     struct nt_boot boot;
-    /* Of mode `ticks`, since KeSetTimeIncrement: what was counted till then. */
+    /* With mode `ticks`, this is what was counted till KeSetTimeIncrement. */
     uint64_t from_ns[NT_TIMES];
     uint32_t ticks[NT_TIMES];
-    /* Of DpcRate, as of the last query. */
+    /* These belong to DpcRate, as of the last query. */
     uint64_t rate_at; /* CLOCK_MONOTONIC */
     uint64_t rate_dpcs;
     double rate;
@@ -70,7 +70,7 @@ struct nt_cpu {
  * tier is perf. */
 NTSTATUS nt_view_look(bool fresh);
 
-/* For callers that only count processors: the system is asked once a second, on the perf tier
+/* Serves callers that only count processors: the system is asked once a second, on the perf tier
  * too, whose files are many on a large machine. */
 NTSTATUS nt_view_glance(void);
 /* Opens the view if there is none: for what stays the same from then on. */
@@ -80,22 +80,23 @@ uint32_t nt_view_active(void);
 /* The group of processors that the caller runs in, which it may leave the moment after; no lock is
  * needed. */
 uint32_t nt_current_group(void);
-/* False: no active processor is in it. */
+/* Returns false if no active processor is in it. */
 bool nt_group(uint32_t group, uint32_t *ret_first, uint32_t *ret_count);
-/* Active processors from `first` on: all of them, and only then are any stored. */
+/* Reads active processors from `first` on: all of them, and only then are any stored. */
 NTSTATUS nt_view_read(uint32_t first, uint32_t count);
-/* As of nt_view_read: totals since the system's start, but for switches and idle entries, which
- * count from the opening. */
+/* Returns a record as of nt_view_read: totals since the system's start, but for switches and idle
+ * entries, which count from the opening. */
 const struct prcb_processor *nt_view_record(uint32_t number);
 struct nt_cpu *nt_view_cpu(uint32_t number);
-/* Switches of all processors since the system's start: of records that nt_view_read has filled, or
- * where these have none, by proc/stat. */
+/* Sums switches of all processors since the system's start: of records that nt_view_read has
+ * filled, or where these have none, by proc/stat. */
 int nt_view_switches(uint64_t *ret);
-/* Opened on the view's root. */
+/* Returns what is opened on the view's root. */
 struct procfs *nt_view_files(void);
-/* As prcb_processor_absent_reason. */
+/* Says what prcb_processor_absent_reason says. */
 const char *nt_view_absent_reason(uint64_t member);
-/* Before the increment changes: nt_fold_ticks for every processor, if there is a view. */
+/* Is called before the increment changes: it does nt_fold_ticks for every processor, if there is a
+ * view. */
 void nt_view_fold(void);
 void nt_view_forget(void);
 
@@ -105,7 +106,7 @@ void nt_view_forget(void);
 void nt_times(const struct prcb_processor *record, const struct nt_cpu *cpu, int64_t ret[NT_TIMES]);
 /* Adds up what was counted so far with the present increment, before it changes. */
 void nt_fold_ticks(const struct prcb_processor *record, struct nt_cpu *cpu);
-/* Softirqs a tick: the mean of the rate before and what came since, once for each tick. */
+/* Returns softirqs a tick: the mean of the rate before and what came since, once for each tick. */
 uint32_t nt_dpc_rate(struct nt_cpu *cpu, uint64_t dpcs, uint64_t now);
 
 /* ---- cycles.c ---- */

@@ -40,7 +40,7 @@ PROBE(is_ranges_active64, 64, TYPE_KERNEL_AND_USER)
 PROBE(is_ranges_full64, 64, TYPE_COMPLETE)
 #undef PROBE
 
-/* The same for both widths. */
+/* It is the same for both widths. */
 static bool is_header_only(const struct header *h)
 {
     return h->type == TYPE_HEADER;

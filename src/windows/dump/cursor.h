@@ -38,11 +38,11 @@ bool dump_file_holds(const struct dump_file *file, uint64_t offset, uint64_t len
 int cursor_bytes(struct dump_cursor *c, const char *what, uint64_t length, const uint8_t **ret);
 int cursor_u32(struct dump_cursor *c, const char *what, uint32_t *ret);
 int cursor_u64(struct dump_cursor *c, const char *what, uint64_t *ret);
-/* An error at the last read: "FILE: offset 0x2000: text". Returns code. */
+/* Reports an error at the last read: "FILE: offset 0x2000: text". Returns code. */
 int cursor_fail(const struct dump_cursor *c, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Plain loads from checked bytes; size 1, 2, 4 or 8. */
+/* Loads from checked bytes; size 1, 2, 4 or 8. */
 uint64_t load_le(const uint8_t *bytes, size_t size);
 
 #endif

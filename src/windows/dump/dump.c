@@ -15,7 +15,7 @@
 #define INCREMENT_LEAST   1000   /* 0.1 ms */
 #define INCREMENT_MOST    1000000
 
-/* Performance counter frequencies seen in dumps; elsewhere none can be assumed. */
+/* These performance counter frequencies were seen in dumps; elsewhere none can be assumed. */
 static const struct {
     enum machine machine;
     uint32_t build; /* from */

@@ -26,7 +26,7 @@
 #define SEGMENTS_MOST (1u << 16)
 #define NOTES_MOST    8192 /* two a processor, of thousands */
 
-/* QEMUCPUState, version 1 */
+/* These are of QEMUCPUState, version 1. */
 #define STATE_SIZE      440
 #define STATE_RIP       136
 #define STATE_CS        152
@@ -134,7 +134,7 @@ static int take_notes(const struct dump_file *file, const uint8_t *segment, stru
     return read_notes(file, at, at + length, g);
 }
 
-/* Whole pages of physical memory. */
+/* Takes whole pages of physical memory. */
 static int take_run(const struct dump_file *file, const uint8_t *segment, struct guest *g)
 {
     struct page_run run = {.offset = load_le(segment + 8, 8)};
@@ -313,7 +313,7 @@ static uint64_t find_export(const struct prcb_dump *d, const char *name)
     return 0;
 }
 
-/* Below the handler of a processor's first interrupt. */
+/* Looks below the handler of a processor's first interrupt. */
 static void find_kernel(struct prcb_dump *d)
 {
     struct guest *g = &d->guest;
@@ -335,7 +335,7 @@ static void find_kernel(struct prcb_dump *d)
     }
 }
 
-/* Debugger data within the image, by their tag and the image's own address behind it. */
+/* Finds debugger data within the image, by their tag and the image's own address behind it. */
 static uint64_t find_kdbg(const struct prcb_dump *d)
 {
     uint64_t optional = optional_header(d, d->guest.kernel), length = 0, left;
@@ -462,7 +462,7 @@ static int fail_no_windows(const struct prcb_dump *d, struct prcb_error *err)
         d->name, d->guest.count);
 }
 
-/* What the guest's own driver left: a header as a crash dump has it. */
+/* Takes what the guest's own driver left: a header as a crash dump has it. */
 static bool take_header(struct prcb_dump *d)
 {
     struct guest *g = &d->guest;
@@ -554,7 +554,8 @@ uint64_t guest_kprcb(const struct prcb_dump *d, size_t index)
 
 bool guest_registers(const struct prcb_dump *d, uint64_t kprcb, uint64_t *values)
 {
-    /* rip, rsp, rbp, rax, rbx, rcx, rdx, rsi, rdi, r8 to r15, eflags: order of threads.c */
+    /* They stand for rip, rsp, rbp, rax, rbx, rcx, rdx, rsi, rdi, r8 to r15, eflags, in the order
+     * of threads.c. */
     static const uint16_t at[] = {136, 56, 64, 8,  16,  24,  32,  40,  48,
                                   72,  80, 88, 96, 104, 112, 120, 128, 144};
 

@@ -14,7 +14,7 @@ const struct machine_row machine_rows[MACHINE_COUNT] = {
     [MACHINE_ARM64] = {"arm64", 0xaa64, 8, 0x980, 0xffff800000000000, 0x100, 0x108},
 };
 
-/* Files that people hand to a dump reader. `at`: where the mark is. */
+/* People hand these files to a dump reader. `at` is where the mark is. */
 static const struct mark {
     uint32_t at;
     uint8_t length;
@@ -55,7 +55,7 @@ static const struct mark {
     {0, 2, "MZ", "a Windows program"},
 };
 
-/* Header fields: place and size in the 32- and the 64-bit form; size 0: not there. */
+/* Lists header fields: place and size in the 32- and the 64-bit form; size 0: it is not there. */
 #define FIELDS(F)                                                                                  \
     F(major, 0x08, 4, 0x08, 4)                                                                     \
     F(minor, 0x0c, 4, 0x0c, 4)                                                                     \

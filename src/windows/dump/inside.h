@@ -30,7 +30,7 @@ struct machine_row {
 };
 extern const struct machine_row machine_rows[MACHINE_COUNT];
 
-/* The dump header, 32- and 64-bit forms in one. */
+/* Holds the dump header, 32- and 64-bit forms in one. */
 struct header {
     unsigned int bits; /* 32, 64 */
     uint32_t size;     /* 0x1000, 0x2000 */
@@ -65,7 +65,7 @@ struct triage {
     bool is_cut;        /* the file is shorter than SizeOfDump */
 };
 
-/* Debugger data (KDDEBUGGER_DATA64). 0xffff and 0: the dump does not say. */
+/* Holds debugger data (KDDEBUGGER_DATA64). 0xffff and 0: the dump does not say. */
 struct kdbg {
     bool is_known;
     uint32_t size;
@@ -78,7 +78,7 @@ struct kdbg {
 
 struct prcb_dump;
 
-/* A container: a row of functions, tried by probe. */
+/* A container is a row of functions, and is tried by probe. */
 struct container {
     const char *name, *words;
     uint8_t bits; /* 32, 64 */
@@ -97,7 +97,7 @@ int load_automatic(struct prcb_dump *d, struct prcb_error *err);
 int load_cut(struct prcb_dump *d, struct prcb_error *err);
 int load_header(struct prcb_dump *d, struct prcb_error *err);
 
-/* A guest's memory (ELF), guest.c. Pointers lead into the file. */
+/* Holds a guest's memory (ELF), guest.c. Pointers lead into the file. */
 struct guest {
     bool is_qemu;
     unsigned int notes;     /* read so far */
@@ -112,12 +112,12 @@ struct guest {
     uint64_t exports;
 };
 bool guest_is(const struct dump_file *file);
-/* In place of reading a header and loading its container. */
+/* Is called in place of reading a header and loading its container. */
 int guest_open(struct prcb_dump *d, struct prcb_error *err);
 void guest_free(struct guest *g);
 /* The KPRCB that a processor's GS base leads to; 0: none, or past the last. */
 uint64_t guest_kprcb(const struct prcb_dump *d, size_t index);
-/* Registers of the processor with this KPRCB, in the order of x64's table. */
+/* Reads registers of the processor with this KPRCB, in the order of x64's table. */
 bool guest_registers(const struct prcb_dump *d, uint64_t kprcb, uint64_t *values);
 
 /* Where a member is. */
@@ -143,7 +143,7 @@ struct view {
 };
 /* Finds a member: 0 or -ENOENT. */
 int view_find(const struct view *view, const char *path, struct slot *ret);
-/* Size of the structure, 0 if not known. */
+/* Returns the size of the structure, 0 if it is not known. */
 uint32_t view_size(const struct view *view);
 /* Takes in the structure in each of the versions that have it. */
 int view_init(struct view *view, const struct prcb_dump *d, const char *name,
@@ -154,7 +154,7 @@ bool arm64_is_known(const struct prcb_dump *d);
 bool symbols_have(const struct prcb_dump *d, const char *structure);
 uint32_t symbols_size(const struct prcb_dump *d, const char *structure);
 
-/* A KPRCB found: its address, or a place in the file with a made-up one. */
+/* Describes a KPRCB that was found: its address, or a place in the file with a made-up one. */
 struct source {
     uint64_t address;
     bool is_made_up; /* the address */
@@ -164,7 +164,7 @@ struct source {
     uint32_t number;
 };
 
-/* A module of the kernel: loaded ones first, each kind in order of address. */
+/* Describes a module of the kernel: loaded ones come first, each kind in order of address. */
 struct module {
     char name[64]; /* printable ASCII */
     uint64_t base, length;
@@ -185,7 +185,7 @@ struct context {
     uint64_t values[REGISTERS_MOST];
 };
 
-/* A processor's current thread and its process. */
+/* Describes a processor's current thread and its process. */
 struct thread {
     uint64_t address, process; /* 0: not known */
     uint8_t ids_found_by, name_found_by;
@@ -198,7 +198,7 @@ struct notes {
     size_t count;
 };
 
-/* The module that most likely caused the bug check. */
+/* Names the module that most likely caused the bug check. */
 struct culprit {
     const struct module *module; /* NULL: none is known */
     const char *by;              /* what speaks against it */
@@ -256,13 +256,14 @@ struct prcb_dump {
 
 /* kdbg.c */
 int kdbg_find(struct prcb_dump *d, struct prcb_error *err);
-/* codeview.c: the symbol file of the image at an address; leaves ret alone if there is none. */
+/* Finds the symbol file of the image at an address (codeview.c); leaves ret alone if there is
+ * none. */
 void codeview_find(const struct prcb_dump *d, uint64_t base, struct codeview *ret);
-/* smbios.c: fills computer and firmware. */
+/* Fills computer and firmware (smbios.c). */
 void smbios_find(struct prcb_dump *d);
 /* GUID and age as one word, as servers of symbols have it. */
 void codeview_guid_text(const uint8_t guid[16], uint32_t age, char *ret, size_t size);
-/* sources.c: fills sources. */
+/* Fills sources (sources.c). */
 int sources_find(struct prcb_dump *d, struct prcb_error *err);
 /* versions.c: fills versions, the views and the place of the power state. */
 /* Leaves out symbols of another kernel, which are worse than none, with a note. Called before
@@ -279,19 +280,20 @@ bool landmark_holds(const struct prcb_dump *d, const struct source *source, uint
 bool landmark_find(const struct prcb_dump *d, uint32_t *ret);
 /* The address that a KPRCB's bytes say is their own: 0 if none does. */
 uint64_t landmark_owner(const struct prcb_dump *d, const uint8_t *bytes, uint64_t length);
-/* InterruptCount, KernelTime, UserTime, ... by kernel + user ticks being the uptime. */
+/* Finds InterruptCount, KernelTime, UserTime, ... by kernel + user ticks being the uptime. */
 bool landmark_times(const struct prcb_dump *d, uint32_t *ret);
-/* DpcWatchdogPeriod (120 s) and DpcWatchdogCount, somewhere before the times. */
+/* Finds DpcWatchdogPeriod (120 s) and DpcWatchdogCount, somewhere before the times. */
 bool landmark_watchdog(const struct prcb_dump *d, uint32_t times, uint32_t *ret);
-/* Start of PROCESSOR_POWER_STATE before its KDPC: two kernel pointers at a multiple of 64. */
+/* Finds the start of PROCESSOR_POWER_STATE before its KDPC: two kernel pointers at a multiple of
+ * 64. */
 bool landmark_power(const struct prcb_dump *d, uint32_t kdpc, uint32_t *ret);
-/* modules.c: fills modules. */
+/* Fills modules (modules.c). */
 int modules_find(struct prcb_dump *d, struct prcb_error *err);
-/* NULL: in none. */
+/* Returns NULL if it is in none. */
 const struct module *module_of(const struct prcb_dump *d, uint64_t address);
 /* threads.c: fills contexts and threads. */
 int threads_read(struct prcb_dump *d, struct prcb_error *err);
-/* read.c: fills processors. */
+/* Fills processors (read.c). */
 int processors_read(struct prcb_dump *d, struct prcb_error *err);
 /* notes.c */
 int notes_put(struct notes *notes, const char *format, va_list args)
@@ -299,7 +301,7 @@ int notes_put(struct notes *notes, const char *format, va_list args)
 int dump_note(struct prcb_dump *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int notes_make(struct prcb_dump *d);
 void notes_free(struct notes *notes);
-/* verdict.c: fills findings and culprit. */
+/* Fills findings and culprit (verdict.c). */
 int dump_verdict_make(struct prcb_dump *d);
 /* tables.c */
 const char *bugcheck_name(uint32_t code);
@@ -308,7 +310,8 @@ const char *bugcheck_parameter(uint32_t code, unsigned int index);
 bool release_name(const struct header *header, char *ret, size_t size);
 const char *implementer_name(uint32_t code);
 
-/* view.c: a row of the caller's symbols, whose rows may be of another size than the library's. */
+/* Returns a row of the caller's symbols, whose rows may be of another size than the library's
+ * (view.c). */
 struct prcb_dump_symbol symbol_at(const struct prcb_dump *d, size_t i);
 
 #endif

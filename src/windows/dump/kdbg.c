@@ -40,7 +40,7 @@
     F(thread_stack_base, 0x344, 4)                                                                 \
     F(thread_irp_list, 0x34c, 4)
 
-/* Page-table schemes to try, the likeliest first. */
+/* These page-table schemes are tried, the likeliest first. */
 static const enum paging schemes[MACHINE_COUNT][3] = {
     [MACHINE_X86] = {PAGING_X86, PAGING_PAE, PAGING_NONE},
     [MACHINE_X64] = {PAGING_X64, PAGING_X64_5, PAGING_NONE},
@@ -130,7 +130,7 @@ static int choose_paging(struct prcb_dump *d)
                      (unsigned long long)d->header.module_list, memory_words(why));
 }
 
-/* Present, but not as debugger data: the tag is there in no readable form. */
+/* It is present, but not as debugger data: the tag is there in no readable form. */
 static void detect_encoded(struct prcb_dump *d)
 {
     uint64_t tag;

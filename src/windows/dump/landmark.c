@@ -13,8 +13,8 @@
 #define TICK            156250 /* 100 ns: what the landmarks were seen with */
 #define SAMPLES         16     /* KPRCBs that a search looks at */
 
-/* Bytes of KPRCBs: in the file where they lie in one piece there, else a copy in which what is not
- * held is 0. */
+/* Holds bytes of KPRCBs: in the file where they lie in one piece there, else a copy in which what
+ * is not held is 0. */
 struct sample {
     const uint8_t *bytes[SAMPLES];
     uint8_t *copies[SAMPLES];

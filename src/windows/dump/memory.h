@@ -29,12 +29,12 @@ const char *memory_words(enum memory_absence why);
 
 enum paging { PAGING_NONE, PAGING_X86, PAGING_PAE, PAGING_X64, PAGING_X64_5, PAGING_COUNT };
 
-/* [address, address + size) of virtual memory at a file offset. */
+/* Places [address, address + size) of virtual memory at a file offset. */
 struct virtual_range {
     uint64_t address, size, offset;
 };
 
-/* Physical pages [first, first + count) at a file offset. */
+/* Places physical pages [first, first + count) at a file offset. */
 struct page_run {
     uint64_t first, count, offset;
 };
@@ -66,23 +66,24 @@ void memory_seal(struct memory *m);
 /* pages.c */
 /* Counts the bitmap's bits, so that memory_physical can find a page's place. */
 int memory_index_bitmap(struct memory *m);
-/* Bytes at a physical address, up to the end of its page; NULL: not in the dump. */
+/* Returns bytes at a physical address, up to the end of its page; NULL: they are not in the
+ * dump. */
 const uint8_t *memory_physical(const struct memory *m, uint64_t address, uint64_t *ret_left,
                                enum memory_absence *why);
 
-/* Bytes at a virtual address and how many follow without a gap (at least 1). */
+/* Returns bytes at a virtual address and how many follow without a gap (at least 1). */
 const uint8_t *memory_at(const struct memory *m, uint64_t address, uint64_t *ret_left,
                          enum memory_absence *why);
 /* Copies; all or nothing. */
 enum memory_absence memory_read(const struct memory *m, uint64_t address, void *buffer,
                                 uint64_t length);
-/* A little-endian number of 1, 2, 4 or 8 bytes. */
+/* Loads a little-endian number of 1, 2, 4 or 8 bytes. */
 enum memory_absence memory_load(const struct memory *m, uint64_t address, size_t size,
                                 uint64_t *ret);
 enum memory_absence memory_pointer(const struct memory *m, uint64_t address, uint64_t *ret);
 
-/* paging.c: virtual to physical by the machine's page tables. ret_left: bytes to the end of the
- * page. */
+/* Translates virtual to physical by the machine's page tables (paging.c). ret_left: bytes to the
+ * end of the page. */
 enum memory_absence paging_walk(const struct memory *m, uint64_t address, uint64_t *ret,
                                 uint64_t *ret_left);
 const char *paging_name(enum paging paging);

@@ -59,7 +59,7 @@ static int add_blocks(struct prcb_dump *d, struct prcb_error *err)
     return 0;
 }
 
-/* One page that old triage dumps carry apart from the blocks. */
+/* Adds the one page that old triage dumps carry apart from the blocks. */
 static int add_data_page(struct prcb_dump *d, const uint8_t *bytes)
 {
     bool is_64 = d->header.bits == 64;

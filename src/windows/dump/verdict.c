@@ -91,7 +91,7 @@ static int find_value(struct prcb_dump *d)
     return 0;
 }
 
-/* "driver.sys+0x10", or the address itself. */
+/* Writes "driver.sys+0x10", or the address itself. */
 static const char *place(const struct prcb_dump *d, uint64_t address, char *text, size_t size)
 {
     if (prcb_dump_address_text(d, address, text, size))
@@ -99,8 +99,8 @@ static const char *place(const struct prcb_dump *d, uint64_t address, char *text
     return text;
 }
 
-/* What a page fault tried: the numbers of 0x0A and 0xD1, and the bits of the processor's error code
- * that 0x50 has from Windows 10 1507 on. */
+/* Says what a page fault tried: the numbers of 0x0A and 0xD1, and the bits of the processor's error
+ * code that 0x50 has from Windows 10 1507 on. */
 static const char *access_words(uint32_t code, uint64_t number)
 {
     if (code == 0x50 ? number & 0x10 || number == 8 : number & 8)
@@ -234,7 +234,7 @@ bool prcb_dump_is_inbox(const char *name)
     return is_one_of(name, names, ARRAY_SIZE(names));
 }
 
-/* The kernel and the HAL: every stack goes through them. */
+/* Whether it is the kernel or the HAL, through which every stack goes. */
 static bool is_kernel(const char *name)
 {
     static const char *const names[] = {"ntoskrnl.exe", "ntkrnlmp.exe", "ntkrnlpa.exe",
@@ -270,7 +270,7 @@ static void blame_by_parameter(struct prcb_dump *d)
     }
 }
 
-/* CLOCK_WATCHDOG_TIMEOUT: what the processor ran that did not answer. */
+/* Blames, for CLOCK_WATCHDOG_TIMEOUT, what the processor ran that did not answer. */
 static void blame_by_processor(struct prcb_dump *d)
 {
     for (size_t i = 0; bugcheck(d) == 0x101 && i < d->processor_count; i++) {
@@ -282,7 +282,7 @@ static void blame_by_processor(struct prcb_dump *d)
     }
 }
 
-/* Addresses on the stack, by module. */
+/* Counts addresses on the stack, by module. */
 struct count {
     struct prcb_dump *d;
     uint32_t all;
@@ -312,8 +312,8 @@ static int count_frame(uint64_t address, uint64_t value, void *ctx)
     return 0;
 }
 
-/* The module with the most addresses on the stack: one that does not come with Windows, else one of
- * Windows' drivers. */
+/* Blames the module with the most addresses on the stack: one that does not come with Windows, else
+ * one of Windows' drivers. */
 static void blame_by_stack(struct prcb_dump *d)
 {
     struct count c = {.d = d};

@@ -31,7 +31,7 @@ static uint32_t same_kernel(uint32_t build)
     return build >= 19042 && build <= 19045 ? 19041 : build;
 }
 
-/* Versions of the build; if there is none, of the last build before it. */
+/* Takes the versions of the build; if there is none, of the last build before it. */
 static void by_build(struct prcb_dump *d)
 {
     enum prcb_arch arch = arch_of(d);
@@ -102,7 +102,7 @@ static bool find_kdpc(const struct prcb_layout *layout, uint32_t *ret)
     return false;
 }
 
-/* In how many KPRCBs a KDPC at this offset carries its own KPRCB's address. */
+/* Counts in how many KPRCBs a KDPC at this offset carries its own KPRCB's address. */
 static size_t count_landmarks(const struct prcb_dump *d, uint32_t offset, size_t *ret_held)
 {
     size_t holds = 0;

@@ -29,7 +29,7 @@ static int add_path(struct dump_files *files, const char *path)
     return 0;
 }
 
-/* endings: a list that ends in NULL. */
+/* endings is a list that ends in NULL. */
 static bool ends_in(const char *name, const char *const *endings)
 {
     size_t length = strlen(name);

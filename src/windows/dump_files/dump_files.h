@@ -16,7 +16,7 @@
 struct dump_tables;
 struct dump_saved;
 
-/* How to open dumps. */
+/* Says how to open dumps. */
 struct dump_source {
     struct prcb_dump_options options;
     const struct dump_tables *symbols;         /* NULL: none */
@@ -27,15 +27,15 @@ struct dump_source {
     void *ctx;
 };
 
-/* dump_open.c: opens a file, unpacking it first if it is compressed. */
+/* Opens a file, unpacking it first if it is compressed (dump_open.c). */
 int dump_open(const char *path, const struct dump_source *source, struct prcb_dump **ret,
               struct prcb_error *err);
-/* Bytes unpacked so far, of all files together; from any thread. */
+/* Returns the bytes unpacked so far, of all files together; from any thread. */
 uint64_t dump_unpacked(void);
 /* An fd of the file's bytes, unpacked into an unlinked file if they are compressed. */
 int dump_unpack(const char *path, uint64_t limit, int *ret_fd, struct prcb_error *err);
 
-/* dump_files.c: the files behind the arguments; directories give the dumps below them. */
+/* Lists the files behind the arguments; directories give the dumps below them (dump_files.c). */
 struct dump_files {
     char **paths;
     size_t count;

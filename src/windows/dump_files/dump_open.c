@@ -43,8 +43,8 @@ static bool uses_symbols(const struct prcb_dump *d)
     return prcb_dump_info(d)->layout_found == PRCB_DUMP_BY_SYMBOLS;
 }
 
-/* The first table of a file that the dump's debugger data agree with. Where none does, the first
- * all the same: the dump's notes say why it is not used. */
+/* Takes the first table of a file that the dump's debugger data agree with. Where none does, it
+ * takes the first all the same: the dump's notes say why it is not used. */
 static int open_with_file(int fd, const char *path, const struct dump_source *source,
                           struct prcb_dump **ret, struct prcb_error *err)
 {
@@ -94,8 +94,8 @@ static int find_fitting(int fd, const char *path, const struct dump_source *sour
     return 0;
 }
 
-/* The table of a directory that the dump's debugger data agree with. Where none does, or several
- * that differ do, none is used. */
+/* Takes the table of a directory that the dump's debugger data agree with. Where none does, or
+ * several that differ do, none is used. */
 static int open_with_symbols(int fd, const char *path, const struct dump_source *source,
                              struct prcb_dump **ret, struct prcb_error *err)
 {

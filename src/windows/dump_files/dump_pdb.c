@@ -92,8 +92,8 @@ static uint64_t take(struct span *s, size_t size)
     return value;
 }
 
-/* A number of the type stream: small ones as they are, others behind a word that names their
- * form. */
+/* Takes a number of the type stream: small ones stand as they are, others behind a word that names
+ * their form. */
 static uint64_t take_numeric(struct span *s)
 {
     uint64_t value = take(s, 2);
@@ -116,7 +116,7 @@ static uint64_t take_numeric(struct span *s)
     }
 }
 
-/* A name up to its NUL; "" if there is none. */
+/* Takes a name up to its NUL; "" if there is none. */
 static const char *take_name(struct span *s)
 {
     const char *name = (const char *)s->at;
@@ -284,7 +284,7 @@ static int index_types(struct pdb *p)
     return 0;
 }
 
-/* The record of a type, its kind taken off; kind 0: a base type, or none. */
+/* Finds the record of a type, its kind taken off; kind 0: it is a base type, or none. */
 static struct span type_at(const struct pdb *p, uint32_t index, uint32_t *ret_kind)
 {
     struct span s = {0};
@@ -431,7 +431,7 @@ static struct json_object *pointer_json(struct pdb *p, uint32_t size)
     return named(p, "pointer", NULL);
 }
 
-/* Types below FIRST_TYPE: kind in the low byte, pointer mode above. */
+/* Types below FIRST_TYPE have their kind in the low byte, and their pointer mode above. */
 static struct json_object *simple_json(struct pdb *p, uint32_t index)
 {
     static const struct {
@@ -479,7 +479,7 @@ static uint64_t simple_size(uint32_t index)
     return by_kind[index & 0xff];
 }
 
-/* Bytes of a type; 0 if it is none that has a size. */
+/* Returns the bytes of a type; 0 if it is none that has a size. */
 static uint64_t type_size(const struct pdb *p, uint32_t index, unsigned int depth)
 {
     struct aggregate a;
@@ -575,7 +575,7 @@ static struct json_object *type_json(struct pdb *p, uint32_t index, unsigned int
     }
 }
 
-/* One entry of a field list; members go into fields. Returns the list it goes on in, or 0. */
+/* Takes one entry of a field list; members go into fields. Returns the list it goes on in, or 0. */
 static uint32_t take_field(struct pdb *p, struct span *s, struct json_object *fields,
                            unsigned int depth)
 {

@@ -65,7 +65,7 @@ static int compare_builds(const uint32_t a[4], const uint32_t b[4])
 
 /* ---- the folder ---- */
 
-/* The user's folder for data; the caller frees it. */
+/* Returns the user's folder for data; the caller frees it. */
 static char *data_home(struct prcb_error *err)
 {
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
@@ -485,7 +485,7 @@ void dump_saved_end(struct dump_saved *s)
     free(s);
 }
 
-/* The build in a saved file's path. */
+/* Reads the build in a saved file's path. */
 static void build_of(const struct dump_symbols *table, uint32_t ret[4], char *text, size_t size)
 {
     const char *name = strrchr(table->path, '/') + 1;

@@ -22,7 +22,7 @@ int sink_take(struct sink *s, size_t length);
 /* The error of data that do not unpack. */
 int sink_damaged(struct sink *s, const char *format);
 
-/* dump_zip.c: the dump in a ZIP archive: the one file in it, or the one named *.dmp. */
+/* Unpacks the dump in a ZIP archive: the one file in it, or the one named *.dmp (dump_zip.c). */
 int dump_zip_unpack(struct sink *s, const uint8_t *bytes, size_t length);
 
 #endif

@@ -83,7 +83,7 @@ static void add_row(struct loader *l, const struct prcb_dump_symbol *row, const 
         l->out_of_memory = true;
 }
 
-/* Size of a type in bytes; 0 if the table does not say. */
+/* Returns the size of a type in bytes; 0 if the table does not say. */
 static uint32_t type_size(struct loader *l, struct json_object *type, unsigned int depth)
 {
     const char *kind = get_text(type, "kind"), *name = get_text(type, "name");
@@ -286,7 +286,7 @@ static struct json_object *parse_json(const char *path, const uint8_t *bytes, si
 
 #define WANTED_MOST 32
 
-/* -ENOENT: the file has no nth KPRCB. */
+/* Returns -ENOENT if the file has no nth KPRCB. */
 static int parse(const char *path, int fd, unsigned int nth, struct json_object **ret,
                  struct prcb_error *err)
 {
@@ -357,7 +357,7 @@ static void find_identity(struct json_object *root, struct dump_symbols *ret)
                                        : NULL;
 }
 
-/* A table of the nth KPRCB. */
+/* Makes a table of the nth KPRCB. */
 static int load_nth(const char *path, int fd, unsigned int nth, struct dump_tables *ret,
                     struct prcb_error *err)
 {
@@ -379,7 +379,7 @@ static int load_nth(const char *path, int fd, unsigned int nth, struct dump_tabl
     return code;
 }
 
-/* A table for each KPRCB in it: which is the dump's, its debugger data tell. */
+/* Makes a table for each KPRCB in it: its debugger data tell which is the dump's. */
 int dump_symbols_load_fd(int fd, const char *path, struct dump_tables *ret, struct prcb_error *err)
 {
     int code = load_nth(path, fd, 0, ret, err);

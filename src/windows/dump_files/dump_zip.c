@@ -50,7 +50,7 @@ static bool holds(const struct archive *a, uint64_t offset, uint64_t length)
     return offset <= a->length && length <= a->length - offset;
 }
 
-/* The record at the end: nothing but a comment of its length follows it. */
+/* Finds the record at the end: nothing but a comment of its length follows it. */
 static const uint8_t *find_end(const struct archive *a)
 {
     for (uint64_t back = END_SIZE; back <= a->length && back <= END_SIZE + 0xffff; back++) {
@@ -140,7 +140,7 @@ static bool is_folder(const struct entry *e)
     return !e->name_length || e->name[e->name_length - 1] == '/';
 }
 
-/* The one *.dmp, or the one file. */
+/* Chooses the one *.dmp, or the one file. */
 static int choose(const struct archive *a, struct entry *ret)
 {
     uint64_t at, count, files = 0, dumps = 0;

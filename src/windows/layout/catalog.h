@@ -60,7 +60,7 @@ enum version_id {
     V_LATEST = V_COUNT - 1,
 };
 
-/* Scalars: id, bytes on x86, bytes on x64, how the number is read */
+/* Lists scalars: id, bytes on x86, bytes on x64, how the number is read. */
 #define SCALARS(T)                                                                                 \
     T(VOID, 0, 0, PRCB_LAYOUT_OPAQUE)                                                              \
     T(BOOLEAN, 1, 1, PRCB_LAYOUT_UNSIGNED)                                                         \
@@ -119,7 +119,7 @@ struct read_row {
 };
 extern const struct read_row catalog_reads[];
 
-/* Words for versions; the tables end with a NULL name or a build of 0. */
+/* Has the words for versions; the tables end with a NULL name or a build of 0. */
 struct version_name {
     const char *name;
     const char *version; /* choice rows: what to say instead */

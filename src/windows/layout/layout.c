@@ -77,7 +77,7 @@ static uint32_t pointer_size(enum prcb_arch arch)
     return arch == PRCB_ARCH_X86 ? 4 : 8;
 }
 
-/* Kind and size of one element, and the layout of a nested one. */
+/* Finds kind and size of one element, and the layout of a nested one. */
 static int resolve_type(const struct member_row *row, const struct prcb_layout *parent,
                         const struct wanted *wanted, unsigned int depth,
                         struct prcb_layout_field *f, struct prcb_error *err)
@@ -141,7 +141,7 @@ static int make_member(const struct member_row *row, const struct prcb_layout *p
     return 0;
 }
 
-/* Order of offset; equal ones stay as they were, an inline member before its own members. */
+/* Sorts by offset; equal ones stay as they were, an inline member before its own members. */
 static void sort_members(struct prcb_layout_field *m, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
@@ -222,8 +222,8 @@ static size_t index_text(const struct prcb_layout_field *f, uint32_t i, char *bu
     return (size_t)n;
 }
 
-/* One pass over what becomes a leaf. With l->leaves NULL it only counts leaves and bytes of names;
- * else it fills them in. */
+/* Makes one pass over what becomes a leaf. With l->leaves NULL it only counts leaves and bytes of
+ * names; else it fills them in. */
 struct leaf_pass {
     struct prcb_layout *l;
     size_t most; /* with more there is an error: they need not be counted */

@@ -33,8 +33,8 @@ struct prcb_layout {
     char note[PRCB_LAYOUT_NOTE];
 };
 
-/* The version that words mean. *ret_assumed: it is the nearest known one, and not what was asked
- * for. note as of prcb_layout_version_parse. */
+/* Finds the version that words mean. *ret_assumed: it is the nearest known one, and not what was
+ * asked for. note as of prcb_layout_version_parse. */
 int layout_version_resolve(const char *text, enum prcb_arch arch, unsigned int *ret,
                            bool *ret_assumed, char *note, struct prcb_error *err);
 
@@ -54,7 +54,7 @@ static inline const struct version_row *layout_version_row(const struct prcb_lay
     return l->own ? &l->own->version : &catalog_versions[l->version];
 }
 
-/* "10.0.18362.295": how many numbers, 0 if the text is anything else. */
+/* Parses "10.0.18362.295": returns how many numbers, 0 if the text is anything else. */
 size_t layout_parse_numbers(const char *text, uint32_t ret[4]);
 
 /* Sorts the members and lists the leaves: -E2BIG if there are more than `most`. */

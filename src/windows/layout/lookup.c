@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The name up to the next '.', '[' or end. */
+/* Measures the name up to the next '.', '[' or end. */
 static size_t name_length(const char *path)
 {
     return strcspn(path, ".[");
@@ -53,7 +53,7 @@ static const struct prcb_layout_field *match_member(const struct prcb_layout *l,
     return best;
 }
 
-/* "[3]" or "[3][1]" at *path: the flat index; moves *path behind it. */
+/* Parses "[3]" or "[3][1]" at *path into the flat index; moves *path behind it. */
 static int parse_index(const struct prcb_layout_field *f, const char **path, uint32_t *ret)
 {
     unsigned int dimensions = f->inner ? 2 : 1;

@@ -92,7 +92,7 @@ static const struct type_row *type_named(const char *name)
     return NULL;
 }
 
-/* A scalar: what its type's name says in the catalog counts for enumerations alone. */
+/* Takes a scalar: what its type's name says in the catalog counts for enumerations alone. */
 static void take_scalar(const struct rows *r, const struct prcb_dump_symbol *row,
                         struct prcb_layout_field *f)
 {

@@ -33,7 +33,7 @@ static void indent(const struct printer *p)
         fputs("    ", p->out);
 }
 
-/* "10.0.18362.295" as part of an identifier. */
+/* Prints "10.0.18362.295" as part of an identifier. */
 static void print_version_suffix(const struct printer *p)
 {
     fputc('_', p->out);
@@ -175,7 +175,7 @@ static size_t take_lane(const struct prcb_layout_field **left, size_t *count, fi
     return taken;
 }
 
-/* The lanes of members that share bytes, each a member or a structure. */
+/* Prints the lanes of members that share bytes, each a member or a structure. */
 static void print_lanes(struct printer *p, const field_list f, size_t count, uint32_t at)
 {
     const struct prcb_layout_field *left[count + 1], *lane[count + 1];
@@ -206,7 +206,7 @@ static void print_union(struct printer *p, const field_list f, size_t count, uin
 
 /* ---- members ---- */
 
-/* The members of an inline structure or union. */
+/* Lists the members of an inline structure or union. */
 static size_t inner_of(const struct prcb_layout *l, const struct prcb_layout_field *outer,
                        field_list ret)
 {
@@ -229,7 +229,7 @@ static void print_inline(struct printer *p, const struct prcb_layout_field *f)
         print_block(p, "struct", inner, count, f->offset, end_of(f), f->name);
 }
 
-/* Bits of one unit, holes between them and behind them included. */
+/* Prints the bits of one unit, holes between them and behind them included. */
 static void print_bits(const struct printer *p, const field_list f, size_t count)
 {
     unsigned int bit = 0, all = 8 * f[0]->size;
@@ -248,7 +248,7 @@ static void print_bits(const struct printer *p, const field_list f, size_t count
     }
 }
 
-/* How many members from f[0] on share bytes, and where they end. */
+/* Counts how many members from f[0] on share bytes, and says where they end. */
 static size_t cluster(const field_list f, size_t count, uint32_t *ret_end)
 {
     uint32_t end = end_of(f[0]);
@@ -271,7 +271,7 @@ static bool all_bits(const field_list f, size_t count)
     return true;
 }
 
-/* Members in order, from `at` to `end`. */
+/* Prints members in order, from `at` to `end`. */
 static void print_members(struct printer *p, const field_list f, size_t count, uint32_t at,
                           uint32_t end)
 {
@@ -326,7 +326,7 @@ static void print_title(const struct printer *p)
 
 /* ---- the definition ---- */
 
-/* The types of the members that point to functions. */
+/* Prints the types of the members that point to functions. */
 static void print_functions(const struct printer *p)
 {
     struct prcb_layout_function f = {.size = sizeof(f)};
@@ -414,7 +414,7 @@ static void print_struct(struct printer *p)
         print_assert(p, &p->l->members[i]);
 }
 
-/* Nested structures first; the guard makes one of those that occur twice. */
+/* Prints nested structures first; the guard makes one of those that occur twice. */
 static void print_with_nested(struct printer *p)
 {
     const struct prcb_layout *l = p->l;

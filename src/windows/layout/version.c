@@ -74,7 +74,8 @@ int prcb_layout_version_at(unsigned int id, struct prcb_layout_version *ret)
 #define WORDS_MAX  8
 #define WORDS_SIZE 96
 
-/* A text in words. Case, the order of words and noise do not count: "late 5.1" is "5.1-late". */
+/* Holds a text in words. Case, the order of words and noise do not count: "late 5.1" is
+ * "5.1-late". */
 struct words {
     char text[WORDS_SIZE];
     const char *word[WORDS_MAX]; /* in text */
@@ -158,7 +159,7 @@ static bool same_words(const struct words *w, const char *name)
     return count == w->count;
 }
 
-/* The row of versions.def for a name; NULL if there is none. */
+/* Finds the row of versions.def for a name; NULL if there is none. */
 static const struct version_name *find_name(const struct words *w)
 {
     for (const struct version_name *n = catalog_version_names; w->count && n->name; n++)
@@ -207,7 +208,7 @@ static bool build_alone(uint32_t build, uint32_t *ret_major, uint32_t *ret_minor
     return false;
 }
 
-/* major.minor.build[.revision] or build[.revision] */
+/* Parses major.minor.build[.revision] or build[.revision]. */
 static bool parse_build(const char *text, struct wanted *ret)
 {
     uint32_t n[4] = {0};
@@ -262,7 +263,8 @@ static bool same_build(const struct version_row *row, const uint32_t number[4])
     return row->major == number[0] && row->minor == number[1] && row->build == number[2];
 }
 
-/* Neighbours of a number among the versions known for a processor; NULL where there is none. */
+/* Holds the neighbours of a number among the versions known for a processor; NULL where there is
+ * none. */
 struct neighbours {
     const struct version_row *before; /* or equal */
     const struct version_row *after;
@@ -324,7 +326,7 @@ static void resolve_same(struct wanted *w, unsigned int archs, struct choice *c)
     }
 }
 
-/* A revision between or beyond the known ones of its build. */
+/* Chooses for a revision between or beyond the known ones of its build. */
 static const struct version_row *choose_revision(const char *text, const struct wanted *w,
                                                  struct neighbours n, struct choice *c)
 {
@@ -390,7 +392,7 @@ static const struct version_row *choose(const char *text, struct wanted w, enum 
     return n.before;
 }
 
-/* "5.1.2600 SP2", "5.1.2600 RTM": a row whose name has a service pack. */
+/* Finds "5.1.2600 SP2", "5.1.2600 RTM": a row whose name has a service pack. */
 static const struct version_row *find_service_pack(const char *text)
 {
     size_t length = strlen(text);

@@ -71,7 +71,7 @@ static void put_power_state(struct json_stream *w, const struct prcb_dump *d, si
     json_stream_close(w, '}');
 }
 
-/* "name+0x10", or null. */
+/* Writes "name+0x10", or null. */
 static void put_place(struct json_stream *w, const char *name, const struct prcb_dump *d,
                       uint64_t address)
 {
@@ -194,7 +194,8 @@ static bool is_address_item(unsigned int item)
            item == PRCB_DUMP_IdleAccounting || item == PRCB_DUMP_ActiveDpc;
 }
 
-/* Items of the KPRCB itself and its power state, in their order; the thread's have their object. */
+/* Writes items of the KPRCB itself and its power state, in their order; the thread's have their
+ * object. */
 static void put_items(struct json_stream *w, const struct prcb_dump_processor *p)
 {
     for (unsigned int i = 0; i < PRCB_DUMP_ITEM_COUNT; i++) {
@@ -371,7 +372,7 @@ static void put_bugcheck(struct json_stream *w, const struct prcb_dump *d)
     json_stream_close(w, '}');
 }
 
-/* The cause: findings in words, and the module that is likely to blame. */
+/* Writes the cause: findings in words, and the module that is likely to blame. */
 static void put_verdict(struct json_stream *w, const struct prcb_dump *d)
 {
     struct prcb_dump_culprit c = {.size = sizeof(c)};

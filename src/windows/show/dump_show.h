@@ -13,7 +13,7 @@
 
 #include <prcb/dump.h>
 
-/* What of a dump to show; nothing asked for: an overview. */
+/* Says what of a dump to show; nothing asked for: an overview. */
 struct dump_show {
     bool raw; /* numbers as stored */
     bool thread, modules, stack;
@@ -23,7 +23,7 @@ struct dump_show {
     const char *structure; /* NULL: none */
 };
 
-/* 0 or -errno with the reason in err. */
+/* These return 0 or -errno with the reason in err. */
 int dump_text(const struct prcb_dump *d, const char *path, const struct dump_show *show, FILE *out,
               struct prcb_error *err);
 int dump_json(const struct prcb_dump *d, const char *path, const struct dump_show *show, FILE *out,
@@ -35,11 +35,12 @@ void dump_json_error(const char *path, const struct prcb_error *error, FILE *out
 int dump_choose_cpu(const struct prcb_dump *d, const struct dump_show *show, size_t *ret,
                     struct prcb_error *err);
 const char *dump_thread_state(uint64_t state); /* NULL: no name */
-/* The value of a member that is_signed. */
+/* Returns the value of a member that is_signed. */
 int64_t dump_signed(const struct prcb_dump_member *m);
-/* "2022-10-26 21:16:37.602" of a FILETIME, UTC. */
+/* Writes "2022-10-26 21:16:37.602" of a FILETIME, UTC. */
 void dump_time_text(uint64_t filetime, char *ret, size_t size);
-/* "2022-10-26" of an image's TimeDateStamp. False: it is no day before the crash, but a hash. */
+/* Writes "2022-10-26" of an image's TimeDateStamp. False: it is no day before the crash, but a
+ * hash. */
 bool dump_date_text(const struct prcb_dump *d, uint32_t timestamp, char *ret, size_t size);
 
 #endif

@@ -28,7 +28,7 @@ const char *dump_thread_state(uint64_t state)
     return state < sizeof(names) / sizeof(names[0]) ? names[state] : NULL;
 }
 
-/* Days since 1601 to a date; proleptic Gregorian. */
+/* Makes a date of days since 1601; proleptic Gregorian. */
 void dump_time_text(uint64_t filetime, char *ret, size_t size)
 {
     uint64_t ms = filetime / 10000, day = ms / 86400000, in_day = ms % 86400000;
@@ -114,7 +114,7 @@ static void print_uptime(FILE *out, uint64_t uptime)
     putc('\n', out);
 }
 
-/* "  nt.exe+0x10" of an address in a module, else nothing. */
+/* Prints "  nt.exe+0x10" of an address in a module, else nothing. */
 static void print_module(FILE *out, const struct prcb_dump *d, uint64_t address)
 {
     char text[128];
@@ -281,7 +281,7 @@ static const struct prcb_dump_value *item(const struct prcb_dump_processor *p, u
     return p->items[i].found_by ? &p->items[i] : NULL;
 }
 
-/* A time: seconds and its share of kernel + user, or ticks. */
+/* Prints a time: seconds and its share of kernel + user, or ticks. */
 static void print_time(const struct table *t, const struct prcb_dump_processor *p,
                        unsigned int which)
 {
@@ -323,7 +323,7 @@ static void print_idle(const struct table *t, const struct prcb_dump_processor *
         fprintf(t->out, " %10s", "-");
 }
 
-/* "System 4.264": the process, its id and the thread's. */
+/* Prints "System 4.264": the process, its id and the thread's. */
 static void print_ids(FILE *out, const struct prcb_dump *d, size_t index)
 {
     struct prcb_dump_thread thread = {.size = sizeof(thread)};
@@ -475,7 +475,7 @@ static int print_member(const struct prcb_dump_member *m, void *ctx)
     return 0;
 }
 
-/* Bytes of a structure, sixteen a line; those that are not held show as "--". */
+/* Prints bytes of a structure, sixteen a line; those that are not held show as "--". */
 static void print_bytes(FILE *out, const struct prcb_dump *d, const struct prcb_dump_structure *s)
 {
     for (uint32_t at = 0; at < s->length; at += 16) {

@@ -62,7 +62,7 @@ static json_object *element_json(const struct decoder *d, const struct prcb_layo
     return scalar_json(d, f, index);
 }
 
-/* Elements first .. first + count as an array. */
+/* Makes an array of the elements first .. first + count. */
 static json_object *array_json(const struct decoder *d, const struct prcb_layout_field *f,
                                uint32_t first, uint32_t count)
 {
@@ -311,7 +311,7 @@ static int parse_number(const struct prcb_layout_field *f, json_object *node, ui
     return 0;
 }
 
-/* A number, "0x..." or, for an enumeration, a name. */
+/* Parses a number, "0x..." or, for an enumeration, a name. */
 static int parse_value(const struct encoder *e, const struct prcb_layout_field *f,
                        json_object *node, uint64_t *ret)
 {

@@ -93,7 +93,7 @@ static void tell(const struct pair *p, const char *kind, const struct prcb_layou
 
 static void each_change(const struct pair *p);
 
-/* What changed inside a nested structure: of all elements of an array, once. */
+/* Tells what changed inside a nested structure: of all elements of an array, once. */
 static void each_nested(const struct pair *p, const struct prcb_layout_field *from,
                         const struct prcb_layout_field *to)
 {
@@ -111,7 +111,7 @@ static void each_nested(const struct pair *p, const struct prcb_layout_field *fr
     each_change(&below);
 }
 
-/* Removals in the old order, then the rest in the new one. */
+/* Tells removals in the old order, then the rest in the new one. */
 static void each_change(const struct pair *p)
 {
     size_t count;
@@ -242,7 +242,7 @@ static void diff_text(const struct prcb_layout *from, const struct prcb_layout *
     each_change(&(struct pair){from, to, "", 0, 0, print_change, out});
 }
 
-/* Differences between the catalog and a kernel's symbols. */
+/* Holds differences between the catalog and a kernel's symbols. */
 struct differences {
     bool is_partial; /* of the catalog's structure some members are listed */
     size_t count;

@@ -123,7 +123,7 @@ static void print_distinct(const struct prcb_layout *l, unsigned int last, FILE 
     fputc('\n', out);
 }
 
-/* Each run of versions that share a layout, once. */
+/* Writes each run of versions that share a layout once. */
 static void all_text(const char *structure, enum prcb_arch arch, FILE *out)
 {
     struct prcb_layout *run = NULL;
@@ -151,7 +151,7 @@ static void all_text(const char *structure, enum prcb_arch arch, FILE *out)
     prcb_layout_close(run);
 }
 
-/* By build: a line for each version. By key: a line for the version that the key means. */
+/* Writes by build a line for each version, and by key a line for the version that the key means. */
 static int all_json(const struct layout_request *r, const char *structure, enum prcb_arch arch,
                     FILE *out, struct prcb_error *err)
 {
@@ -377,7 +377,7 @@ static void isf_field(struct isf *isf, json_object *fields, const char *name, ui
     json_doc_put(isf->b, fields, name, o);
 }
 
-/* An inline structure or union: f and, behind it, its own members. */
+/* Makes an inline structure or union of f and, behind it, its own members. */
 static json_object *isf_inline(struct isf *isf, const struct prcb_layout *l,
                                const struct prcb_layout_field *f, size_t count)
 {

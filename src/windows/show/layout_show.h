@@ -41,14 +41,14 @@ int layout_open(const struct layout_request *r, const char *version, struct prcb
 struct prcb_layout *layout_at(const char *structure, unsigned int version, enum prcb_arch arch);
 bool layout_version_has(unsigned int version, enum prcb_arch arch);
 unsigned int layout_version_count(void);
-/* "early 5.1", "6.1", "1809", "11 22H2": one name for all builds of a key. */
+/* Returns "early 5.1", "6.1", "1809", "11 22H2": one name for all builds of a key. */
 const char *layout_version_label(unsigned int version, char *buffer, size_t size);
 
 /* What the symbols of a kernel say otherwise than the catalog, which need not list all members and
  * names types its own way: how many changes, printed unless out is NULL. */
 size_t layout_tell_differences(const struct prcb_layout *catalog, const struct prcb_layout *symbols,
                                FILE *out);
-/* The same as an array of JSON. */
+/* Makes the same as an array of JSON. */
 json_object *layout_differences_json(struct json_doc *b, const struct prcb_layout *catalog,
                                      const struct prcb_layout *symbols);
 
@@ -56,14 +56,14 @@ json_object *layout_differences_json(struct json_doc *b, const struct prcb_layou
 int layout_read_file(const char *file, uint64_t offset, size_t limit, uint8_t **ret,
                      size_t *ret_length, struct prcb_error *err);
 
-/* "bits": [first, width], for a bit field only. */
+/* Puts "bits": [first, width], for a bit field only. */
 void layout_put_bits(struct json_doc *b, json_object *object, const struct prcb_layout_field *f);
 /* The end of each form that writes JSON: takes the document over and writes one line. */
 int layout_write_json(struct json_doc *b, json_object *document, FILE *out, struct prcb_error *err);
 
 typedef int layout_form(const struct layout_request *r, FILE *out, struct prcb_error *err);
 layout_form layout_json, layout_all, layout_isf, layout_diff, layout_decode;
-/* -ENODATA: neither the request nor the file names a structure. */
+/* Returns -ENODATA if neither the request nor the file names a structure. */
 layout_form layout_encode;
 
 #endif
