@@ -39,9 +39,10 @@ COMMANDS = {
     "power": ["power -j 0.01"],
     "report": ["report -j a.prcb"],
     "report-brief": ["report --brief a.prcb"],
-    "stat": ["stat -j -- true", "stat --ndjson -- true", "stat -j --tier perf -- true", "stat -j --per-process -- true"],
+    "stat": ["stat -j -- true", "stat --ndjson -- true", "stat -j --tier perf -- true", "stat -j --per-process -- true",
+             "stat -j --by-whom -- true", "stat -j --per-cgroup --by-whom -- true"],
     "stat-brief": ["stat --brief -- true"],
-    "why": ["why -j --for 0.1 -- sleep 0.2"],
+    "why": ["why -j --for 0.1 -- sleep 0.2", "why -j --spans --for 0.1 -- sleep 0.2"],
     "why-brief": ["why --brief --for 0.1 -- sleep 0.2"],
 }
 # Which take a PDB, or a recording with who woke whom: tests/dump/test_pdb.py and test_record.py read them.
