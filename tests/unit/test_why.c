@@ -451,7 +451,7 @@ static void test_ended_processes_of_one_name_are_one(void **state)
     end_one(w, 23, PRCB_ACCOUNT_EXITED, 50);
     end_one(w, 24, PRCB_ACCOUNT_EXITED, 50);
     assert_int_equal(why_released(w, 22), 0);
-    assert_int_equal(why_fold_ended(w), 0);
+    assert_int_equal(why_fold_ended(w, false), 0);
     assert_int_equal(why_report_make(w, &report), 0);
     assert_int_equal(report.count, 2);
     ended = &report.processes[0];
@@ -472,6 +472,36 @@ static void test_ended_processes_of_one_name_are_one(void **state)
 }
 
 /* Of two chosen waits that were over before a look met them, one stands for both. */
+/* Who starts processes without end, each of another name, makes no report of as many rows. */
+static void test_processes_without_end(void **state)
+{
+    const struct why_source source = {.read = no_stack};
+    struct why_report report;
+    const pid_t first = 100, living = 50;
+    struct why *w;
+
+    assert_int_equal(why_open(&source, &w), 0);
+    end_one(w, living, PRCB_ACCOUNT_RUNNING, 10);
+    for (pid_t pid = first; pid < first + WHY_ROWS_MOST; pid++) {
+        meet(w, (struct met){(uint64_t)pid, pid, pid, 5, 1000, PRCB_ACCOUNT_EXITED});
+        assert_int_equal(why_released(w, (uint64_t)pid), 0);
+        if (pid == first + 100) {
+            assert_int_equal(why_fold_ended(w, true), 0); /* there is no need yet */
+            assert_int_equal(why_folded((uint64_t)first + 1, w), first + 1);
+        }
+    }
+    assert_int_equal(why_fold_ended(w, true), 0);
+    assert_int_equal(why_report_make(w, &report), 0);
+    assert_int_equal(report.count, 2);
+    assert_int_equal(report.processes[0].ended + report.processes[1].ended, WHY_ROWS_MOST);
+    assert_int_equal(report.processes[0].wall_ns + report.processes[1].wall_ns,
+                     5 * WHY_ROWS_MOST + 15);
+    assert_int_equal(why_folded((uint64_t)first, w), why_folded((uint64_t)first + 7, w));
+    assert_int_equal(why_folded((uint64_t)living, w), living);
+    why_report_deinit(&report);
+    why_close(w);
+}
+
 static void test_a_chosen_wait_that_stands_for_others(void **state)
 {
     const struct why_source source = {.read = no_stack};
@@ -518,6 +548,7 @@ int main(void)
         cmocka_unit_test(test_a_process_number_that_comes_again),
         cmocka_unit_test(test_a_thread_takes_the_number_of_its_process),
         cmocka_unit_test(test_ended_processes_of_one_name_are_one),
+        cmocka_unit_test(test_processes_without_end),
         cmocka_unit_test(test_a_chosen_wait_that_stands_for_others),
     };
 

@@ -4,6 +4,7 @@
  * the compilers.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "array.h"
@@ -112,7 +113,7 @@ static int count_names(const struct why *w, struct table *names)
     return result;
 }
 
-int why_fold_ended(struct why *w)
+static int fold_by_name(struct why *w)
 {
     struct table names = {0};
     int result = count_names(w, &names);
@@ -129,10 +130,54 @@ int why_fold_ended(struct why *w)
     return result;
 }
 
+/* Whoever starts processes without end gives each another name. */
+static int fold_the_rest(struct why *w)
+{
+    struct table cgroups = {0};
+    int result = 0;
+
+    for (struct process *at = w->processes; at && !result; at = at->next) {
+        struct process *first;
+        uint64_t count = at->ended ? at->ended : 1;
+
+        if (at->into || !why_has_ended(at))
+            continue;
+        first = table_find(&cgroups, at->cgroup);
+        if (first) {
+            result = move_all(w, at, first);
+            first->ended += count;
+        } else {
+            result = table_put(&cgroups, at->cgroup, at);
+            at->ended = count;
+            snprintf(at->comm, sizeof(at->comm), "(ended)");
+        }
+    }
+    table_free(&cgroups);
+    return result;
+}
+
+static size_t rows_of(const struct why *w)
+{
+    size_t count = 0;
+
+    for (const struct process *at = w->processes; at; at = at->next)
+        count += !at->into;
+    return count;
+}
+
+int why_fold_ended(struct why *w, bool by_need)
+{
+    int result = by_need && rows_of(w) <= WHY_ROWS_MOST ? 0 : fold_by_name(w);
+
+    return !result && rows_of(w) > WHY_ROWS_MOST ? fold_the_rest(w) : result;
+}
+
 uint64_t why_folded(uint64_t pid, void *ctx)
 {
     const struct why *w = ctx;
     const struct process *process = table_find(&w->by_pid, pid);
 
-    return process && process->into ? (uint64_t)process->into->pid : pid;
+    while (process && process->into)
+        process = process->into;
+    return process ? (uint64_t)process->pid : pid;
 }

@@ -349,7 +349,9 @@ static const struct process *process_at(const struct paths *p, const struct path
 {
     const struct process *process = p->threads[piece->thread].process;
 
-    return process->into ? process->into : process;
+    while (process->into)
+        process = process->into;
+    return process;
 }
 
 static double *seen_of(const struct making *m, const struct path_piece *piece)

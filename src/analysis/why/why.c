@@ -904,6 +904,7 @@ static int add_now(const struct thread *thread, struct why_process *ret)
 static int make_process(const struct why *w, const struct process *process, struct why_process *ret)
 {
     struct process sum = *process;
+    size_t count = 0;
     int result = 0;
 
     *ret = (struct why_process){.pid = process->pid,
@@ -923,7 +924,9 @@ static int make_process(const struct why *w, const struct process *process, stru
     ret->run_ns = sum.run_ns;
     ret->ready_ns = sum.ready_ns;
     ret->wait_ns = sum.wait_ns;
-    ret->causes = calloc(PRCB_CAUSE_MAX, sizeof(*ret->causes));
+    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++)
+        count += sum.waits[i].ns != 0;
+    ret->causes = calloc(count + 1, sizeof(*ret->causes));
     if (!ret->causes)
         return -ENOMEM;
     for (uint32_t i = 0; i < PRCB_CAUSE_MAX && !result; i++) {

@@ -229,9 +229,11 @@ int why_spans_make(const struct why *w, struct why_spans *ret);
 void why_spans_deinit(struct why_spans *spans);
 
 #define WHY_FOLD_LEAST 4
-/* So many processes of one name and cgroup, or more, whose threads have all ended, become one. No
- * look follows. */
-int why_fold_ended(struct why *w); /* 0 or -ENOMEM */
+#define WHY_ROWS_MOST  10000
+/* So many processes of one name and cgroup, or more, whose threads have all ended, become one;
+ * where the report still had more rows than it may, all of a cgroup that have ended. by_need: only
+ * where it has more. No look follows. 0 or -ENOMEM */
+int why_fold_ended(struct why *w, bool by_need);
 /* Returns the process of the report that a process is in; ctx: the struct why. */
 uint64_t why_folded(uint64_t pid, void *ctx);
 

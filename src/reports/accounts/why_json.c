@@ -157,8 +157,9 @@ static json_object *make_process(struct json_doc *b, const struct why_output *ou
     json_object *row = json_object_new_object(), *causes = json_object_new_array(),
                 *now = json_object_new_array();
 
-    json_doc_put_member(b, row, "pid", (uint64_t)process->pid, process->pid);
+    json_doc_put_member(b, row, "pid", (uint64_t)process->pid, process->pid && !process->ended);
     json_doc_put_text(b, row, "comm", process->comm);
+    json_doc_put_member(b, row, "ended", process->ended, process->ended);
     json_doc_put(b, row, "verdict",
                  verdict_json(b, output->verdicts
                                      ? &output->verdicts[process - output->report->processes]

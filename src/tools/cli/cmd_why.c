@@ -550,9 +550,9 @@ static int fold_ended(struct run *run)
     uint64_t form = run->options->targets.form.number;
     int result;
 
-    if ((form != WHY_TEXT && form != WHY_BRIEF) || run->options->spans)
+    if (run->options->spans)
         return 0;
-    result = why_fold_ended(run->why);
+    result = why_fold_ended(run->why, form != WHY_TEXT && form != WHY_BRIEF);
     return result || !run->whom ? result : whom_regroup(run->whom, why_folded, run->why);
 }
 
