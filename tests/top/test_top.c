@@ -687,6 +687,32 @@ static void compare(const struct top *t, const char *name)
     fclose(file);
 }
 
+/* A cause has a column where a row on the screen has time in it, and for some intervals after. */
+static void a_column_of_zeros_is_none(void **state)
+{
+    struct top *t = *state;
+    uint32_t elsewhere = 0;
+
+    memset(t->ui.column_unseen, 100, sizeof(t->ui.column_unseen));
+    t->ui.choice.group = TOP_THREADS;
+    t->ui.page = 2;
+    assert_int_equal(top_ui_prepare(&t->ui), 0);
+    for (uint32_t k = 1; k < PRCB_CAUSE_MAX; k++) {
+        uint64_t shown = 0, all = 0;
+        bool has = false;
+
+        for (uint32_t i = 0; i < t->ui.rows.count; i++) {
+            shown += i < t->ui.page ? t->ui.rows.rows[i].ns[k] : 0;
+            all += t->ui.rows.rows[i].ns[k];
+        }
+        for (uint32_t i = 0; i < t->ui.column_count; i++)
+            has |= t->ui.columns[i] == k;
+        assert_true(!has || shown);
+        elsewhere += all && !shown;
+    }
+    assert_true(t->ui.column_count && elsewhere);
+}
+
 static void screens(void **state)
 {
     static const struct {
@@ -826,6 +852,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(ended_threads_are_one_row, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_has_the_same_rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_directory_keeps_to_its_size, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_column_of_zeros_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(screens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_are_harmless, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_small_says_so, set_up, tear_down),

@@ -549,25 +549,25 @@ static int find_others(struct figures *m)
 
 /* ---- all of it ------------------------------------------------------------------- */
 
-/* Says in which function samples were most; "": there are none that are named. */
+/* Says in which function samples were most, or in which file, where that has no names; "": they
+ * were everywhere. */
 static char *where_it_ran(const struct report *report)
 {
-    const struct report_function *most = NULL;
+    const struct report_function *most = report->function_count ? report->functions : NULL;
+    const char *slash = most ? strrchr(most->file, '/') : NULL, *name = NULL;
     char *ret = NULL;
     size_t size;
     FILE *out = open_memstream(&ret, &size);
 
-    for (size_t i = 0; i < report->function_count && !most; i++) {
-        if (strcmp(report->functions[i].name, "[unknown]") != 0)
-            most = &report->functions[i];
-    }
     if (!out)
         return NULL;
-    if (most && most->self && report->weight) {
+    if (most && most->self >= report->weight / 10)
+        name = strcmp(most->name, "[unknown]") ? most->name : slash ? slash + 1 : most->file;
+    if (name && *name && report->weight) {
         fputs("; ", out);
         verdict_put_share(out, most->self, report->weight);
         fputs(" of the samples are in ", out);
-        verdict_put_name(out, most->name);
+        verdict_put_name(out, name);
     }
     return fclose(out) ? NULL : ret;
 }

@@ -12,12 +12,15 @@
 
 #define NS 1000000000ll
 
+#define UNSEEN_MOST 5 /* intervals that a column stays for which no row on the screen has time */
+
 int top_ui_init(struct top_ui *ui, struct top_model *model)
 {
     memset(ui, 0, sizeof(*ui));
     ui->model = model;
     ui->choice.only_thread = TOP_NONE;
     ui->page = 10;
+    memset(ui->column_unseen, UNSEEN_MOST, sizeof(ui->column_unseen));
     return 0;
 }
 
@@ -106,10 +109,33 @@ static void go_to(struct top_ui *ui, uint32_t index)
     ui->position_ns = top_model_frame(ui->model, index)->end_ns;
 }
 
+/* A column in which each row on the screen has zero says nothing: there is none for it, once that
+ * has been so for some intervals. */
+static void look_at_columns(struct top_ui *ui)
+{
+    uint64_t end_ns = ui->model->frame_count ? top_model_frame(ui->model, ui->position)->end_ns : 0;
+    bool later = end_ns != ui->column_ns;
+
+    ui->column_ns = end_ns;
+    for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++)
+        if (later && ui->column_unseen[i] < UNSEEN_MOST)
+            ui->column_unseen[i]++;
+    for (uint32_t i = ui->scroll; i < ui->rows.count && i < ui->scroll + ui->page; i++) {
+        const struct top_row *row = &ui->rows.rows[i];
+        uint64_t whole = row->run_ns + row->ready_ns + row->wait_ns;
+
+        for (uint32_t k = 1; k < PRCB_CAUSE_MAX; k++) {
+            if (row->ns[k] && row->ns[k] >= whole / 2000) /* less is shown as 0.0 */
+                ui->column_unseen[k] = 0;
+        }
+    }
+}
+
 void top_ui_rank_columns(struct top_ui *ui)
 {
     uint64_t ns[PRCB_CAUSE_MAX] = {0};
 
+    look_at_columns(ui);
     for (uint32_t i = 0; i < ui->rows.count; i++) {
         const struct top_row *row = &ui->rows.rows[i];
 
@@ -126,7 +152,7 @@ void top_ui_rank_columns(struct top_ui *ui)
     for (uint32_t i = 1; i < PRCB_CAUSE_MAX; i++) {
         uint32_t at = ui->column_count;
 
-        if (!ns[i])
+        if (!ns[i] || ui->column_unseen[i] >= UNSEEN_MOST)
             continue;
         for (; at && ns[ui->columns[at - 1]] < ns[i]; at--)
             ui->columns[at] = ui->columns[at - 1];
@@ -174,7 +200,7 @@ static void rank_pane(struct top_ui *ui)
     for (uint32_t i = 1; i < PRCB_CAUSE_MAX + 2; i++) {
         uint32_t at = ui->pane_cause_count;
 
-        if (!ns[i])
+        if (!ns[i] || ui->column_unseen[i] >= UNSEEN_MOST)
             continue;
         for (; at && ns[ui->pane_causes[at - 1]] < ns[i]; at--)
             ui->pane_causes[at] = ui->pane_causes[at - 1];

@@ -104,6 +104,8 @@ struct top_ui {
     uint32_t tag_count;
     uint32_t columns[PRCB_CAUSE_MAX]; /* causes in the order of their columns */
     uint32_t column_count, column_shown;
+    uint8_t column_unseen[PRCB_CAUSE_MAX]; /* intervals since a row on the screen had time in it */
+    uint64_t column_ns;                    /* the interval's end by which these are counted */
     pid_t closed[256];
     /* panes */
     enum top_pane pane;
