@@ -113,6 +113,24 @@ class Verdict(unittest.TestCase):
         said = [line for line in self.said() if line.split(": ")[1].startswith("price")]
         self.assertRegex(said[0], r"price \(100\) is ready and has no processor, behind reports \(200\) for 67 % of that\.$")
 
+    def test_many_had_the_processor(self):
+        """Each of twenty recorded threads had a twentieth; what has no row has all of it."""
+        self.thread(1, 100, 100, "price", "ready", "preempted")
+        for number in range(2, 23):
+            at = 5 * (number - 2)
+            if number < 22:
+                self.thread(number, 100 * number, 100 * number, f"job-{number}")
+                self.waits(number, 0, "idle", "thread pool", "serve", "main")
+                self.waits(number, at + 5, "idle", "thread pool", "serve", "main")
+            self.switch(at, 0, number - 1 if number > 2 else None, number if number < 22 else 1, "waiting", "futex",
+                        ready=100 if number == 22 else 0)
+        self.end(110)
+        self.assertRegex("".join(self.said()), r"price \(100\) is ready and has no processor, behind many others\.")
+        self.db.execute("DELETE FROM switches")
+        self.switch(100, 0, None, 1, ready=100)
+        self.db.commit()
+        self.assertRegex("".join(self.said()), r"price \(100\) is ready and has no processor, behind what is not in the recording\.")
+
     def test_it_runs(self):
         self.thread(1, 100, 100, "burner", "running", None)
         self.switch(0, 0, None, 1, ready=0)

@@ -379,7 +379,7 @@ void verdict_put_releaser(FILE *out, const struct making *m, const struct group 
 
 void verdict_put_behind(FILE *out, const struct making *m, const struct group *group)
 {
-    uint64_t whole = 0;
+    uint64_t whole = 0, rest = 0;
     struct prcb_edge *rows;
     size_t count, shown = 0;
     char name[128];
@@ -387,8 +387,10 @@ void verdict_put_behind(FILE *out, const struct making *m, const struct group *g
     if (!m->f->whom ||
         whom_rows(m->f->whom, (uint64_t)group->process->pid, PRCB_CAUSE_NONE, &rows, &count))
         return;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         whole += rows[i].ns;
+        rest += rows[i].by == PRCB_BY_REST ? rows[i].ns : 0;
+    }
     for (size_t i = 0; i < count && shown < 3; i++) {
         if (rows[i].by == PRCB_BY_REST || rows[i].ns < whole / 10)
             continue;
@@ -398,7 +400,8 @@ void verdict_put_behind(FILE *out, const struct making *m, const struct group *g
     }
     fputs(shown ? " of that" : "", out);
     if (!shown && whole && count)
-        fputs(m->f->ran_in ? ", behind threads that are not recorded" : ", behind many others",
+        fputs(!m->f->ran_in || rest < whole / 2 ? ", behind many others"
+                                                : ", behind what is not in the recording",
               out);
     free(rows);
 }
