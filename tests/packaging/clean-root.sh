@@ -17,6 +17,8 @@ packages=$(cd "$1" && pwd)
 version=$(sed -n 's/^Version: //p' "$packages"/prcb_*.changes)
 # The release that they were built on.
 release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+# Of PostgreSQL's extension, where it was built ("./dev deb --all").
+postgresql=$(cd "$packages" && compgen -G 'postgresql-*-prcb_*.deb' | sed 's/_.*//;q')
 work=$(mktemp -d /tmp/prcb-clean-root.XXXXXX)
 root=$work/root
 daemon=
@@ -172,6 +174,22 @@ daemon_serves_nobody() {
     says '"tier": *"daemon"' as_nobody env PRCB_SOCKET=/run/prcb-test/socket prcb stat -j -- true
 }
 
+# A server of the package's own is told of the extension as queries.md says; its user has no privilege.
+query_is_measured() {
+    local release=${postgresql//[^0-9]/}
+    inside sh -ec 'conf=/etc/postgresql/$1/main
+        echo "shared_preload_libraries = '"'pg_stat_statements,pg_stat_prcb'"'" >>$conf/postgresql.conf
+        echo "PRCB_SOCKET = '"'/run/prcb-test/socket'"'" >>$conf/environment
+        echo "pg_stat_prcb.patient = on" >>$conf/postgresql.conf
+        pg_ctlcluster "$1" main start' sh "$release" || return 1
+    says '^daemon\|1\|t$' inside setpriv --reuid=postgres --regid=postgres --init-groups psql -d postgres -qAt \
+        -c 'CREATE EXTENSION pg_stat_prcb CASCADE' -c 'SELECT pg_sleep(0.2)' \
+        -c "SELECT (pg_stat_prcb_tier()).tier, calls, latch_time BETWEEN 190 AND wall_time FROM pg_stat_prcb
+            WHERE query LIKE 'SELECT pg_sleep(%'"
+    local status=$?
+    inside pg_dropcluster --stop "$release" main && return "$status"
+}
+
 daemon_is_not_root() {
     says '^[0-9]+$' inside id -u prcbd &&
         [[ $(awk '/^Uid:/ {print $2}' "/proc/$daemon/status") == "$(inside id -u prcbd)" ]]
@@ -234,7 +252,7 @@ booted_results() {
 }
 
 purge() {
-    inside apt-get -qq purge -y "${programs[@]}" libprcb-layout-dev libprcb-nt-dev libprcb-dev
+    inside apt-get -qq purge -y "${programs[@]}" libprcb-layout-dev libprcb-nt-dev libprcb-dev ${postgresql:+"$postgresql"}
 }
 
 nothing_left() {
@@ -273,6 +291,10 @@ check "folders" only_system_folders
 check "the daemon's user" user_exists
 check "the daemon starts" start_daemon
 check "the daemon serves nobody" daemon_serves_nobody
+if [[ -n $postgresql ]]; then
+    check "apt installs $postgresql" install "$postgresql"
+    check "a query of PostgreSQL is measured" query_is_measured
+fi
 tier=(daemon)
 check "import prcb as nobody" python_measures as_nobody env PRCB_SOCKET=/run/prcb-test/socket
 check "the daemon is not root" daemon_is_not_root
