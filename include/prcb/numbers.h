@@ -50,4 +50,7 @@ enum prcb_edge_by {
  * from 4 us on. The last takes everything longer. */
 #define PRCB_TAIL_BUCKETS 104
 
+/* So many nodes of a list (prcb_chosen_chain) are copied at once, at most. */
+#define PRCB_CHAIN_NODES 128u
+
 #endif

@@ -364,7 +364,7 @@ static void meet(struct python *p, uint64_t state, unsigned *left)
     const char *function, *file;
     struct seen seen;
 
-    for (unsigned i = 0; bytes && at && i < RUNTIME_NODES && *left; i++, --*left) {
+    for (unsigned i = 0; bytes && at && i < PRCB_CHAIN_NODES && *left; i++, --*left) {
         if (!read_seen(p, at, bytes, &seen, &at))
             return;
         python_code_find(&p->code, seen.code & ~(uint64_t)7, seen.instruction, 0, &function, &file,

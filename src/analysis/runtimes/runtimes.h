@@ -38,6 +38,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <prcb/numbers.h>
+
 #include "memory.h"
 
 #define RUNTIME_SYMBOLS 32
@@ -70,7 +72,6 @@ struct runtime_chain {
 struct runtime_node {
     uint64_t words[2], byte;
 };
-#define RUNTIME_NODES 128
 
 /* The same of the threads that a runtime knows, for all of which they lie alike. */
 #define RUNTIME_THREADS 512

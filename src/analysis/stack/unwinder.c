@@ -85,7 +85,7 @@ struct shared {
     uint64_t frames[UNWINDER_FRAMES];
     struct stack_word words[STACK_WORDS];
     struct runtime_answer runtime;
-    struct runtime_node nodes[RUNTIME_NODES];
+    struct runtime_node nodes[PRCB_CHAIN_NODES];
     struct span_answer span;
     struct tasks_answer tasks;
     struct runtime_threads threads;
@@ -570,7 +570,7 @@ int unwinder_unwind(struct unwinder *u, unsigned image, pid_t tid, const uint64_
     struct answer answer;
     int result;
 
-    if (u->frozen.node_count && u->frozen.node_count <= RUNTIME_NODES) {
+    if (u->frozen.node_count && u->frozen.node_count <= PRCB_CHAIN_NODES) {
         ask.node_count = u->frozen.node_count;
         ask.whole = u->frozen.whole;
         ask.began_ns = u->frozen.began_ns;

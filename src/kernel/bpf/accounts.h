@@ -90,7 +90,6 @@ struct prcb_chosen_stack {
 /* A list in a thread's own memory, of whose nodes some words are copied with each of its waits that
  * is chosen: what an interpreter executes; and its variable that leads to its span of a trace. All
  * but the addresses are offsets. */
-#define PRCB_CHAIN_NODES  128u
 #define PRCB_CHAIN_ABSENT 0xffffffffu
 struct prcb_bpf_chain {
     __u32 generation;  /* of the slot's account */

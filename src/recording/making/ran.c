@@ -24,7 +24,7 @@ struct note {
     pid_t tid; /* 0: nothing */
     uint32_t node_count, whole;
     uint64_t time_ns, pc;
-    struct prcb_node nodes[RINGS_RAN_NODES];
+    struct prcb_node nodes[PRCB_CHAIN_NODES];
 };
 
 struct ran {
@@ -56,7 +56,7 @@ void ran_note(struct ran *ran, const struct ring_event *event)
     struct note *note = note_of(ran, event->tid);
 
     note->tid = event->tid;
-    note->node_count = event->node_count <= RINGS_RAN_NODES ? event->node_count : 0;
+    note->node_count = event->node_count <= PRCB_CHAIN_NODES ? event->node_count : 0;
     note->whole = event->whole;
     note->time_ns = event->time_ns + RINGS_RAN_NS;
     note->pc = event->ip;

@@ -843,7 +843,7 @@ int rings_put_ran(struct rings *rings, const struct prcb_ran *ran)
 {
     struct {
         struct ran ran;
-        struct prcb_node nodes[RINGS_RAN_NODES];
+        struct prcb_node nodes[PRCB_CHAIN_NODES];
     } body = {.ran = {ran->pid, ran->tid, ran->pc, ran->node_count, ran->whole}};
     const size_t bytes = ran->node_count * sizeof(*ran->nodes);
     const struct perf_event_header head = {
@@ -851,7 +851,7 @@ int rings_put_ran(struct rings *rings, const struct prcb_ran *ran)
         .size = (uint16_t)(sizeof(head) + sizeof(body.ran) + bytes),
     };
 
-    if (ran->node_count > RINGS_RAN_NODES)
+    if (ran->node_count > PRCB_CHAIN_NODES)
         return 0;
     memcpy(body.nodes, ran->nodes, bytes);
     return put(rings, &head, &body, ran->time_ns - RINGS_RAN_NS);

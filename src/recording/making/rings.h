@@ -151,8 +151,6 @@ bool rings_user_only(const struct rings *rings);
 void rings_start(struct rings *rings);
 void rings_stop(struct rings *rings);
 
-#define RINGS_RAN_NODES 128 /* of one struct prcb_ran, at most */
-
 /* These put a record from elsewhere among those of the rings, to be handed on when its time
  * comes. 0 or -ENOMEM. */
 int rings_put_sample(struct rings *rings, const struct ring_event *event);
