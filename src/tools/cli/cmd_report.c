@@ -780,10 +780,10 @@ const struct cli_command cmd_report = {
                 "       prcb report --ds BUFFER --format N [-j | -x SEP] [-o FILE]",
     .summary = "what a recording says: functions, threads, waits; exports",
     .description =
-        "Reads a recording of prcb record (default " DEFAULT_PATH
-        ") and prints which functions and\n"
-        "threads had the processors, what threads waited for, what the processors did, and who\n"
-        "ran when; or exports it for other programs.",
+        "Reads a recording of prcb record (default " DEFAULT_PATH ") and says what held the\n"
+        "threads up; then which functions and threads had the processors, what threads waited "
+        "for,\n"
+        "what the processors did, and who ran when; or exports it for other programs.",
     .options = option_rows,
     .examples = "  prcb report                              the tables\n"
                 "  prcb report -j system.db | jq .waits     for a program to read\n"
