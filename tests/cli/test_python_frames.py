@@ -78,6 +78,20 @@ while True:
     caller()
 """
 
+# Several interpreters, of which the one in the middle is run by a function of the first.
+INTERPRETERS = """
+import importlib, sys, time
+made = importlib.import_module("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+numbers = [made.create() for _ in range(3)]
+def outer():
+    made.run_string(numbers[1], sys.argv[1])
+if len(sys.argv) > 1:
+    outer()
+print(flush=True)
+time.sleep(1000)
+"""
+INNER = "import time\ndef inner():\n    print(flush=True)\n    time.sleep(1000)\ninner()"
+
 # Each thread waits in one line, and says its frames once while both are there.
 SHORT_WAITS = """
 import json, sys, threading, time
@@ -127,6 +141,32 @@ class Frames(unittest.TestCase):
             with self.subTest(version=version):
                 process, witness = self.waiter(path)
                 self.check(process.pid, witness)
+
+    def report_of_interpreters(self, path, *arguments):
+        process = subprocess.Popen([path, "-c", INTERPRETERS, *arguments], stdout=subprocess.PIPE, text=True)
+        try:
+            process.stdout.readline()
+            report = report_of(process.pid)
+            return ([python_frames(part) for part in all_parts(report, process.pid) if part.get("frames")],
+                    report["reader"])
+        finally:
+            process.kill()
+            process.communicate()
+
+    def test_several_interpreters(self):
+        """A thread has a state in each that it made. Witness: the program has no other way to where it is."""
+        found, _ = self.report_of_interpreters(sys.executable)
+        self.assertEqual(found[0][-1], ("<module>", "<string>", 10))
+        for version, path in interpreters().items():
+            with self.subTest(version):
+                found, reader = self.report_of_interpreters(path, INNER)
+                if version.startswith(("3.9.", "3.10.")):
+                    self.assertIn("several interpreters", reader["unread"])
+                    self.assertNotEqual(reader["uninterpreted"], 0)
+                    continue
+                self.assertIn([("inner", 4), ("<module>", 5), ("outer", 6), ("<module>", 8)],
+                              [[frame[::2] for frame in frames if frame[1] == "<string>"] for frames in found])
+                self.assertEqual(reader["uninterpreted"], 0)
 
     def test_after_fork(self):
         process, witness = self.waiter(sys.executable, "fork")

@@ -15,6 +15,7 @@
 #define INTERPRETERS_MOST 256
 #define THREADS_MOST      16384
 #define THREADS_KEPT      1024 /* places of thread states that are remembered, by number */
+#define STATES_MOST       8    /* of one thread */
 #define STEPS_MOST        1024 /* frames, shims among them */
 #define MEET_MOST         4096 /* frames that are looked at before they are asked for */
 #define OFFSET_MOST       (2u << 20)
@@ -183,24 +184,57 @@ static uint64_t find_in(struct python *p, uint64_t interpreter, pid_t tid)
     return 0;
 }
 
-static uint64_t find_state(struct python *p, pid_t tid)
+/* A thread has a state in each interpreter that it has ever run. */
+struct states {
+    uint64_t at[STATES_MOST];
+    size_t count;
+    bool several; /* interpreters */
+};
+
+/* Returns the frame's place in the thread's own stack that tells which state began later: the later
+ * one has the lower. 0: not known. */
+static uint64_t place_of(const struct python *p, uint64_t state);
+static uint64_t first_frame(const struct python *p, uint64_t state);
+
+/* Adds one that executes something, the one that began last first. */
+static void add_state(const struct python *p, uint64_t state, struct states *ret)
+{
+    size_t at = ret->count;
+
+    if (at == STATES_MOST || !first_frame(p, state))
+        return;
+    for (; at && place_of(p, state) < place_of(p, ret->at[at - 1]); at--)
+        ret->at[at] = ret->at[at - 1];
+    ret->at[at] = state;
+    ret->count++;
+}
+
+static void find_states(struct python *p, pid_t tid, struct states *ret)
 {
     size_t place = (size_t)tid % THREADS_KEPT;
-    uint64_t interpreter = 0, state;
+    uint64_t interpreter = 0, next = 0, state;
 
-    if (p->kept[place].tid == tid && number_of(p, p->kept[place].state) == tid &&
-        is_listed(p, p->kept[place].state, p->kept[place].interpreter))
-        return p->kept[place].state;
-    if (!word(p, p->runtime, p->layout.interpreters, &interpreter))
-        return 0;
+    *ret = (struct states){.count = 0};
+    if (!word(p, p->runtime, p->layout.interpreters, &interpreter) || !interpreter ||
+        !word(p, interpreter, p->layout.next_interpreter, &next))
+        return;
+    ret->several = next != 0;
+    if (!next) {
+        if (p->kept[place].tid == tid && number_of(p, p->kept[place].state) == tid &&
+            is_listed(p, p->kept[place].state, p->kept[place].interpreter))
+            ret->at[0] = p->kept[place].state;
+        else
+            ret->at[0] = find_in(p, interpreter, tid);
+        ret->count = ret->at[0] != 0;
+        return;
+    }
     for (unsigned i = 0; interpreter && i < INTERPRETERS_MOST; i++) {
         state = find_in(p, interpreter, tid);
         if (state)
-            return state;
+            add_state(p, state, ret);
         if (!word(p, interpreter, p->layout.next_interpreter, &interpreter))
-            return 0;
+            return;
     }
-    return 0;
 }
 
 /* ---- frames ---- */
@@ -271,6 +305,27 @@ static uint32_t bytes_of_frame(const struct python_layout *l)
     return bytes;
 }
 
+/* Up to 3.12 a structure on the stack leads to the frames, from 3.13 on the frames that separate
+ * calls lie there. */
+static uint64_t place_of(const struct python *p, uint64_t state)
+{
+    uint64_t at = first_frame(p, state), before = 0;
+    uint32_t bytes = bytes_of_frame(&p->layout);
+
+    if (p->layout.cframe != PYTHON_ABSENT)
+        return word(p, state, p->layout.cframe, &at) ? at : 0;
+    for (unsigned i = 0; bytes && at && p->layout.entry == PYTHON_SHIM && i < STEPS_MOST; i++) {
+        struct seen seen;
+
+        before = at;
+        if (!read_seen(p, at, bytes, &seen, &at))
+            return 0;
+        if (seen.owner >= p->layout.shim)
+            return before;
+    }
+    return 0;
+}
+
 /* Returns where the lock of an interpreter is; 0: not known. */
 static uint64_t lock_of(const struct python *p, uint64_t interpreter)
 {
@@ -335,25 +390,46 @@ static void read_nodes(void *state, const struct runtime_thread *thread, struct 
         runtime_set_state(ret, RUNTIME_COMPLETE);
 }
 
-static void read_python(void *state, const struct runtime_process *process,
-                        const struct runtime_thread *thread, struct runtime_frames *ret)
+static bool say_state(struct python *p, uint64_t state, struct runtime_frames *ret)
 {
-    struct python *p = state;
-    uint64_t own = find_state(p, thread->tid), at = own ? first_frame(p, own) : 0;
-    uint32_t bytes;
+    uint64_t at = first_frame(p, state);
+    uint32_t bytes = bytes_of_frame(&p->layout);
 
-    if (!own)
-        return;
-    say_chain(p, thread->tid, own, ret);
-    runtime_set_state(ret, RUNTIME_PARTLY);
-    bytes = bytes_of_frame(&p->layout);
     for (unsigned i = 0; bytes && at && i < STEPS_MOST; i++) {
         struct seen seen;
 
         if (!read_seen(p, at, bytes, &seen, &at) || !say_frame(p, &seen, ret))
+            return false;
+    }
+    runtime_end_group(ret);
+    return bytes && !at;
+}
+
+static void read_python(void *state, const struct runtime_process *process,
+                        const struct runtime_thread *thread, struct runtime_frames *ret)
+{
+    struct python *p = state;
+    struct states states;
+
+    find_states(p, thread->tid, &states);
+    if (!states.count)
+        return;
+    /* Which of several states will be the last when a wait begins nobody knows before. */
+    if (!states.several)
+        say_chain(p, thread->tid, states.at[0], ret);
+    runtime_set_state(ret, RUNTIME_PARTLY);
+    for (size_t i = 0; i < states.count; i++) {
+        if (states.count > 1 && !place_of(p, states.at[i])) {
+            runtime_unread(ret, "functions of a thread that runs several interpreters of Python "
+                                "are read from 3.11 on");
+            return;
+        }
+    }
+    for (size_t i = 0; i < states.count; i++) {
+        if (!say_state(p, states.at[i], ret))
             return;
     }
-    runtime_set_state(ret, at ? RUNTIME_PARTLY : RUNTIME_COMPLETE);
+    runtime_set_state(ret, RUNTIME_COMPLETE);
 }
 
 /* Meets the functions that a thread executes. It may run meanwhile: what is not one is not kept. */
@@ -392,6 +468,25 @@ static void list_in(struct python *p, uint64_t interpreter, unsigned *left,
     }
 }
 
+/* Leaves out the threads that have run several interpreters. */
+static void leave_out_shared(struct runtime_threads *ret)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < ret->count; i++) {
+        bool shared = false;
+
+        for (uint32_t k = 0; k < ret->count && !shared; k++)
+            shared = k != i && abs(ret->threads[k].tid) == ret->threads[i].tid;
+        ret->threads[i].tid = shared ? -ret->threads[i].tid : ret->threads[i].tid;
+    }
+    for (uint32_t i = 0; i < ret->count; i++) {
+        if (ret->threads[i].tid > 0)
+            ret->threads[count++] = ret->threads[i];
+    }
+    ret->count = count;
+}
+
 static void list_python(void *state, struct runtime_threads *ret)
 {
     struct python *p = state;
@@ -406,6 +501,7 @@ static void list_python(void *state, struct runtime_threads *ret)
         if (!word(p, interpreter, p->layout.next_interpreter, &interpreter))
             return;
     }
+    leave_out_shared(ret);
 }
 
 static bool read_tasks(void *state, struct tasks_answer *ret)
