@@ -279,18 +279,19 @@ struct prcb_switch {
 
 struct prcb_switches; /* a stream of switch records: opaque */
 
-/* Starts recording every switch of every processor. bytes of room between two reads, rounded up to
- * a power of two, 0: 8 MiB; a record takes 80, with wakers 120. One stream a sampler.
+/* Starts recording every switch of every processor. bytes of room between two reads, 0: 8 MiB; each
+ * processor has its part, of 512 KiB at least if bytes are as many, rounded up to a power of two. A
+ * record takes 80, with wakers 120. One stream a sampler.
  * -EBUSY there is one already. -EOPNOTSUPP, -EPERM, -ENOMEM */
 PRCB_API int prcb_switches_open(struct prcb_sampler *s, size_t bytes, struct prcb_switches **ret,
                                 struct prcb_error *err);
 PRCB_API void prcb_switches_close(struct prcb_switches *w);
-/* Readable when a quarter of the room is in use (POLLIN). With few switches that may take long:
- * read by a clock too. Borrowed. */
+/* Readable when a quarter of a processor's room is in use (POLLIN). With few switches that may take
+ * long: read by a clock too. Borrowed. */
 PRCB_API int prcb_switches_fd(const struct prcb_switches *w);
 typedef int (*prcb_switch_fn)(const struct prcb_switch *record, void *ctx);
-/* Calls fn for each record there is, in the order they were made on each processor (between two
- * processors, nearly); stops at the first non-zero return and returns it, else 0. The record on
+/* Calls fn for each record there is, in the order they were made on each processor, one processor
+ * after the other; stops at the first non-zero return and returns it, else 0. The record on
  * which it stopped counts as read. *ret_lost: how many found no room since the stream was opened;
  * may be NULL. */
 PRCB_API int prcb_switches_read(struct prcb_switches *w, prcb_switch_fn fn, void *ctx,

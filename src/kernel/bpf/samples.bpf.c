@@ -64,13 +64,14 @@ struct {
     __array(values, struct signal_ring);
 } signals SEC(".maps");
 
-/* Holds the ring of switch records; it is empty while nobody asked for them. */
+/* There is one ring of switch records for each processor that is there: none waits for another's.
+ * All are empty while nobody asked for them. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
     __uint(max_entries, 1);
     __type(key, __u32);
     __array(values, struct signal_ring);
-} switch_ring SEC(".maps");
+} switch_rings SEC(".maps");
 
 /* A record is put together here before it goes to its place. The spare is never used: the
  * verifier adds up what each part of a stack may have at most. */
@@ -717,7 +718,7 @@ int prcb_switch_record(__u64 *ctx)
     __u32 state = (bool)ctx[0] ? TASK_RUNNING_ : has_prev_state ? (__u32)ctx[3] : old->__state;
     __u32 cpu = bpf_get_smp_processor_id();
     struct prcb_sample_slot *slot = bpf_map_lookup_elem(&slots, &cpu);
-    void *ring = bpf_map_lookup_elem(&switch_ring, &zero);
+    void *ring = bpf_map_lookup_elem(&switch_rings, &cpu);
     struct thread *thread = old->pid ? thread_of(old, makes_here()) : NULL;
     struct thread *came = new->pid ? thread_of(new, false) : NULL;
     struct switch_seen seen = {};
@@ -727,8 +728,12 @@ int prcb_switch_record(__u64 *ctx)
     if (!is_recorded(thread) && !is_recorded(came))
         return 0;
     see_switch(&seen, old, new, thread, came, state);
-    if (!slot || !ring)
+    if (!slot)
         return 0;
+    if (!ring) { /* of a processor that came after the stream began */
+        slot->switches_lost++;
+        return 0;
+    }
     record = has_wakers ? bpf_ringbuf_reserve(ring, sizeof(*record), 0)
                         : bpf_ringbuf_reserve(ring, RECORD_WITHOUT_WAKER, 0);
     if (!record) {

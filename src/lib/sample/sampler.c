@@ -50,6 +50,7 @@ static void configure(struct prcb_sampler *s, const struct kernel_types *types)
     bpf_map__set_max_entries(s->skeleton->maps.memory, (__u32)(s->pool.bytes >> PRCB_CHUNK_SHIFT));
     bpf_map__set_max_entries(s->skeleton->maps.slots, (__u32)s->cpus);
     bpf_map__set_max_entries(s->skeleton->maps.signals, (__u32)s->cpus);
+    bpf_map__set_max_entries(s->skeleton->maps.switch_rings, (__u32)s->cpus);
 }
 
 /* Finds the map of the blocks that tell wakers apart: that of the view's programs or, where it has

@@ -5,17 +5,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "bpf_run.h"
+#include "present.h"
 #include "samples.skel.h"
 #include "sampler.h"
 
-#define ROOM_DEFAULT (8u << 20) /* some 70,000 records of 120 bytes */
-#define ROOM_MOST    (1u << 30) /* sizes are powers of two */
+#define ROOM_DEFAULT (8u << 20)   /* some 70,000 records of 120 bytes */
+#define ROOM_MOST    (1u << 30)   /* sizes are powers of two */
+#define ROOM_LEAST   (512u << 10) /* of a processor, unless all ask for less */
 #define LINKS        6
 
 _Static_assert(offsetof(struct prcb_switch, old_comm) == 112, "as the program writes it");
@@ -32,7 +35,9 @@ _Static_assert(offsetof(struct prcb_switch, waker_comm) == 96, "as the program w
 /* Belongs to its sampler, whose close ends it. */
 struct prcb_switches {
     struct prcb_sampler *sampler;
-    struct ring ring;
+    struct ring *rings; /* by processor */
+    size_t count;
+    int readable; /* an epoll of all of them */
     struct bpf_link *links[LINKS];
     uint64_t lost_before; /* by streams before this one */
 };
@@ -80,49 +85,83 @@ static int look_at_threads(struct prcb_switches *w, struct prcb_error *err)
                   : 0;
 }
 
+static int make_rings(struct prcb_switches *w, size_t bytes)
+{
+    int result = 0;
+
+    w->readable = epoll_create1(EPOLL_CLOEXEC);
+    if (w->readable < 0)
+        return -errno;
+    w->rings = calloc(w->count, sizeof(*w->rings));
+    if (!w->rings)
+        return -ENOMEM;
+    for (size_t i = 0; i < w->count; i++)
+        w->rings[i].fd = -1;
+    for (size_t i = 0; i < w->count && !result; i++) {
+        struct epoll_event event = {.events = EPOLLIN};
+
+        result = ring_make(bytes, &w->rings[i]);
+        if (!result && epoll_ctl(w->readable, EPOLL_CTL_ADD, w->rings[i].fd, &event))
+            result = -errno;
+    }
+    return result;
+}
+
 static int open_stream(struct prcb_switches *w, size_t bytes, struct prcb_error *err)
 {
     struct prcb_sampler *s = w->sampler;
-    __u32 zero = 0;
     int result;
 
     if (s->switches)
         return prcb_fail(err, -EBUSY, "this sampler has a stream of switch records already");
-    result = ring_make(bytes, &w->ring);
+    result = make_rings(w, bytes);
     if (result)
-        return prcb_fail(err, result, "no ring of %zu bytes for switch records: %s", bytes,
-                         strerror(-result));
+        return prcb_fail(err, result, "no %zu rings of %zu bytes for switch records: %s", w->count,
+                         bytes, strerror(-result));
     w->lost_before = lost_now(s);
     /* Waits that an earlier stream saw begin have a number of another stream: between the two their
      * thread may have run unseen. */
     s->skeleton->bss->stream++;
     s->switches = w;
-    if (bpf_map_update_elem(bpf_map__fd(s->skeleton->maps.switch_ring), &zero, &w->ring.fd,
-                            BPF_ANY))
-        return prcb_fail(err, -errno, "the ring for switch records cannot be set: %s",
-                         strerror(errno));
+    for (__u32 cpu = 0; cpu < w->count; cpu++) {
+        if (bpf_map_update_elem(bpf_map__fd(s->skeleton->maps.switch_rings), &cpu,
+                                &w->rings[cpu].fd, BPF_ANY))
+            return prcb_fail(err, -errno, "a ring for switch records cannot be set: %s",
+                             strerror(errno));
+    }
     result = attach(w, err);
     return result ? result : look_at_threads(w, err);
+}
+
+/* A processor's room: of one that is busier than the others, too. */
+static size_t room_each(size_t bytes, size_t count)
+{
+    size_t least = bytes < ROOM_LEAST ? bytes : ROOM_LEAST;
+    size_t wanted = bytes / count < least ? least : bytes / count;
+    size_t room = (size_t)sysconf(_SC_PAGESIZE);
+
+    while (room < wanted)
+        room *= 2;
+    return room;
 }
 
 int prcb_switches_open(struct prcb_sampler *s, size_t bytes, struct prcb_switches **ret,
                        struct prcb_error *err)
 {
-    size_t room = (size_t)sysconf(_SC_PAGESIZE);
+    size_t count = present_processors((uint32_t)s->cpus);
     struct prcb_switches *w;
     int result;
 
     if (bytes > ROOM_MOST)
         return prcb_fail(err, -ENOMEM, "a ring of %zu bytes: at most %u", bytes, ROOM_MOST);
-    while (room < (bytes ? bytes : ROOM_DEFAULT))
-        room *= 2;
     w = calloc(1, sizeof(*w));
     if (!w)
         return prcb_fail(err, -ENOMEM, "out of memory");
     w->sampler = s;
-    w->ring.fd = -1;
+    w->count = count;
+    w->readable = -1;
     pthread_mutex_lock(&s->lock);
-    result = open_stream(w, room, err);
+    result = open_stream(w, room_each(bytes ? bytes : ROOM_DEFAULT, count), err);
     if (result)
         switches_close_locked(w);
     pthread_mutex_unlock(&s->lock);
@@ -134,16 +173,20 @@ int prcb_switches_open(struct prcb_sampler *s, size_t bytes, struct prcb_switche
 void switches_close_locked(struct prcb_switches *w)
 {
     struct prcb_sampler *s = w->sampler;
-    __u32 zero = 0;
 
     /* The programs go first: none finds a ring that is being closed. */
     for (size_t i = LINKS; i-- > 0;)
         bpf_link__destroy(w->links[i]);
     if (s->switches == w) {
-        bpf_map_delete_elem(bpf_map__fd(s->skeleton->maps.switch_ring), &zero);
+        for (__u32 cpu = 0; cpu < w->count; cpu++)
+            bpf_map_delete_elem(bpf_map__fd(s->skeleton->maps.switch_rings), &cpu);
         s->switches = NULL;
     }
-    ring_close(&w->ring);
+    for (size_t i = 0; w->rings && i < w->count; i++)
+        ring_close(&w->rings[i]);
+    if (w->readable >= 0)
+        close(w->readable);
+    free(w->rings);
     free(w);
 }
 
@@ -161,7 +204,7 @@ void prcb_switches_close(struct prcb_switches *w)
 
 int prcb_switches_fd(const struct prcb_switches *w)
 {
-    return w->ring.fd;
+    return w->readable;
 }
 
 struct reader {
@@ -184,7 +227,10 @@ static int hand_out(const void *data, size_t bytes, void *ctx)
 int prcb_switches_read(struct prcb_switches *w, prcb_switch_fn fn, void *ctx, uint64_t *ret_lost)
 {
     struct reader reader = {.fn = fn, .ctx = ctx};
-    int result = ring_read(&w->ring, hand_out, &reader);
+    int result = 0;
+
+    for (size_t i = 0; i < w->count && !result; i++)
+        result = ring_read(&w->rings[i], hand_out, &reader);
 
     if (ret_lost)
         *ret_lost = lost_now(w->sampler) - w->lost_before;

@@ -12,8 +12,10 @@
 #include "pid_ns.h"
 #include "present.h"
 
-#define BUFFER_BYTES  (1u << 20) /* of samples, a processor */
-#define SWITCH_BYTES  (16u << 20)
+#define BUFFER_BYTES  (1u << 20)  /* of samples, a processor */
+#define SWITCH_LEAST  (16u << 20) /* of switches, all processors */
+#define SWITCH_MOST   (64u << 20)
+#define SWITCH_EACH   (8u << 20)
 #define FORMAT        4 /* its basic group is the shortest record that has an address */
 #define ADDRESS       8 /* offset of the eventing address in it */
 #define NS_PER_S      1000000000ull
@@ -24,6 +26,7 @@ struct processor {
     struct prcb_sample *sample; /* NULL: none runs */
     struct rings *rings;        /* where its records go, during a read */
     uint32_t cpu;
+    size_t switches; /* of the last read */
 };
 
 struct bpf_source {
@@ -35,8 +38,8 @@ struct bpf_source {
     struct processor *processors;
     size_t count;
     uint64_t lost_switches;
-    /* of a read */
-    size_t most_bytes, switch_count;
+    size_t switch_bytes; /* a processor */
+    size_t most_bytes;   /* of a read */
 };
 
 bool bpf_source_can_sample(const struct rings_options *options)
@@ -51,6 +54,14 @@ bool bpf_source_can_choose(const struct rings_options *options)
     return !options->on_exec && !strcmp(options->event, "cpu-clock");
 }
 
+/* Of all processors together. */
+static size_t switch_room(size_t processors)
+{
+    size_t room = processors > SWITCH_MOST / SWITCH_EACH ? SWITCH_MOST : processors * SWITCH_EACH;
+
+    return room < SWITCH_LEAST ? SWITCH_LEAST : room;
+}
+
 static int open_parts(struct bpf_source *source, const struct rings_options *options,
                       const struct prcb_processors *wakers, struct prcb_error *err)
 {
@@ -60,10 +71,12 @@ static int open_parts(struct bpf_source *source, const struct rings_options *opt
         .wakers = options->switches ? wakers : NULL,
         .flags = source->only_chosen ? PRCB_SAMPLER_CHOSEN : 0,
     };
+    size_t room = switch_room(source->count);
     int result = prcb_sampler_open(&memory, &source->sampler, err);
 
+    source->switch_bytes = room / source->count;
     if (!result && options->switches)
-        result = prcb_switches_open(source->sampler, SWITCH_BYTES, &source->switches, err);
+        result = prcb_switches_open(source->sampler, room, &source->switches, err);
     return result;
 }
 
@@ -226,7 +239,8 @@ static int take_switch(const struct prcb_switch *record, void *ctx)
 {
     struct taking *taking = ctx;
 
-    taking->source->switch_count++;
+    if (record->cpu < taking->source->count)
+        taking->source->processors[record->cpu].switches++;
     return rings_put_switch(taking->rings, record);
 }
 
@@ -236,9 +250,10 @@ int bpf_source_read(struct bpf_source *source, struct rings *rings, unsigned *re
     unsigned full;
     int result = 0;
 
-    source->most_bytes = source->switch_count = 0;
+    source->most_bytes = 0;
     for (size_t i = 0; i < source->count && !result; i++) {
         source->processors[i].rings = rings;
+        source->processors[i].switches = 0;
         if (source->processors[i].sample)
             result = prcb_sample_drain(source->processors[i].sample, take_samples,
                                        &source->processors[i]);
@@ -248,9 +263,12 @@ int bpf_source_read(struct bpf_source *source, struct rings *rings, unsigned *re
     full = (unsigned)(source->most_bytes * 100 / BUFFER_BYTES);
     if (full > *ret_full)
         *ret_full = full;
-    full = (unsigned)(source->switch_count * SWITCH_RECORD * 100 / SWITCH_BYTES);
-    if (full > *ret_full)
-        *ret_full = full;
+    for (size_t i = 0; i < source->count; i++) {
+        full =
+            (unsigned)(source->processors[i].switches * SWITCH_RECORD * 100 / source->switch_bytes);
+        if (full > *ret_full)
+            *ret_full = full;
+    }
     return result;
 }
 
