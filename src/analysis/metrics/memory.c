@@ -85,7 +85,7 @@ static struct reading *add_path(struct memory *memory, const char *path)
         memory->failed = true;
         return NULL;
     }
-    memory->failed = table_put_number(&memory->there, key, memory->count) != 0;
+    memory->failed |= table_put_number(&memory->there, key, memory->count) != 0;
     return &memory->readings[memory->count - 1];
 }
 

@@ -32,6 +32,7 @@ struct python {
     struct memory *memory;
     struct python_code code;
     uint64_t runtime;
+    unsigned threads; /* of all interpreters, that may still be looked at in a call */
     struct {
         pid_t tid;
         uint64_t state, interpreter;
@@ -171,7 +172,7 @@ static uint64_t find_in(struct python *p, uint64_t interpreter, pid_t tid)
 
     if (!word(p, interpreter, p->layout.threads, &state))
         return 0;
-    for (unsigned i = 0; state && i < THREADS_MOST; i++) {
+    for (; state && p->threads; p->threads--) {
         pid_t number = number_of(p, state);
 
         if (number == tid) {
@@ -215,6 +216,7 @@ static void find_states(struct python *p, pid_t tid, struct states *ret)
     uint64_t interpreter = 0, next = 0, state;
 
     *ret = (struct states){.count = 0};
+    p->threads = THREADS_MOST;
     if (!word(p, p->runtime, p->layout.interpreters, &interpreter) || !interpreter ||
         !word(p, interpreter, p->layout.next_interpreter, &next))
         return;
@@ -455,7 +457,7 @@ static void list_in(struct python *p, uint64_t interpreter, unsigned *left,
 
     if (!word(p, interpreter, p->layout.threads, &state))
         return;
-    for (unsigned i = 0; state && i < THREADS_MOST && ret->count < RUNTIME_THREADS; i++) {
+    for (; state && p->threads && ret->count < RUNTIME_THREADS; p->threads--) {
         struct runtime_thread_chain *thread = &ret->threads[ret->count];
 
         ret->like = chain_of(p, state);
@@ -493,6 +495,7 @@ static void list_python(void *state, struct runtime_threads *ret)
     uint64_t interpreter = 0;
     unsigned left = MEET_MOST;
 
+    p->threads = THREADS_MOST;
     ret->lock_number = p->layout.native_id;
     if (!word(p, p->runtime, p->layout.interpreters, &interpreter))
         return;
