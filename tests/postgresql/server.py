@@ -30,11 +30,13 @@ def user():
 
 
 def wait_for(condition, what):
+    """Returns what the condition said at last: asked again it may say something else."""
     end = time.monotonic() + LONG
-    while not condition():
+    while not (found := condition()):
         if time.monotonic() > end:
             raise AssertionError("not within %d s: %s" % (LONG, what))
         time.sleep(0.02)
+    return found
 
 
 class Server:

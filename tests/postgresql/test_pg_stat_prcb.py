@@ -149,7 +149,7 @@ class Common:
         asks = self.server.psql_begin(*fast, "SELECT pg_sleep(0.5)", "SELECT called() AS late FROM few WHERE i = 1")
 
         def leaders():
-            found = subprocess.run(["pgrep", "-P", str(self.server.process.pid), "-f", "(SELECT|idle)$"],
+            found = subprocess.run(["pgrep", "-P", str(self.server.process.pid), "-f", "SELECT$"],
                                    capture_output=True, text=True, check=False).stdout.split()
             return [pid for pid in found if ticks(pid) is not None]
 
@@ -159,8 +159,7 @@ class Common:
                     return int(file.read().rsplit(")", 1)[1].split()[11])
             except OSError:
                 return None
-        wait_for(leaders, "the server has forked for it")
-        pid = leaders()[0]
+        pid = wait_for(leaders, "the server has forked for it")[0]
         self.server.process.send_signal(signal.SIGSTOP)
         try:
             before = ticks(pid)
