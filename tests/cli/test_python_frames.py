@@ -186,8 +186,12 @@ class Frames(unittest.TestCase):
                 for part in all_parts(report, process.pid):
                     times[python_frames(part)] = times.get(python_frames(part), 0) + part["ns"]
                 self.assertEqual(len(witness), 2)
+                # How long they wait, and how many of the waits are copied, depends on how busy the machine is.
+                innermost = {frames[0] for frames in witness}
+                named = sum(ns for frames, ns in times.items() if frames and frames[0] in innermost)
+                self.assertGreater(named, 0)
                 for frames in witness:
-                    self.assertGreater(times.get(frames, 0), sum(times.values()) / 4)
+                    self.assertGreater(times.get(frames, 0), named / 4)
                 self.assertGreater(report["reader"]["copied"], report["reader"]["uninterpreted"])
 
     def test_a_missing_caller_is_seen(self):
