@@ -307,6 +307,22 @@ static bool read_task(void *reader, uint64_t task, struct task_seen *ret)
     return true;
 }
 
+/* The file's name, if it is one of the standard library's asyncio: ".../python3.12/asyncio/NAME". A
+ * program may have a folder of this name, too. NULL: it is not. */
+static const char *file_of_asyncio(const char *file)
+{
+    static const char folder[] = "/asyncio/";
+    const char *at = file;
+
+    while ((at = strstr(at, "/python3."))) {
+        at += strlen("/python3.");
+        at += strspn(at, "0123456789t");
+        if (!strncmp(at, folder, sizeof(folder) - 1))
+            return at + sizeof(folder) - 1;
+    }
+    return NULL;
+}
+
 /* A function of asyncio that the program calls says best what is waited for. */
 static void put_task(void *reader, const struct task_seen *seen, struct task_put *put)
 {
@@ -316,6 +332,7 @@ static void put_task(void *reader, const struct task_seen *seen, struct task_put
     uint32_t line;
 
     for (uint32_t i = seen->count; i >= 2; i -= 2) {
+        const char *asyncio;
         size_t length;
 
         if (!python_code_find(r->code, seen->words[i - 2], seen->words[i - 1], UINT64_MAX,
@@ -324,12 +341,13 @@ static void put_task(void *reader, const struct task_seen *seen, struct task_put
             continue;
         }
         length = strlen(function);
-        if (i == seen->count && seen->status == WAITS && strstr(file, "/asyncio/")) {
+        asyncio = i == seen->count ? file_of_asyncio(file) : NULL;
+        if (asyncio && seen->status == WAITS) {
             memcpy(text, function, length + 1);
             state = text;
         }
         task_put_frame(put, function, file, line,
-                       i == seen->count && strstr(file, "/asyncio/locks.py") && length >= 7 &&
+                       asyncio && !strcmp(asyncio, "locks.py") && length >= 7 &&
                            !strcmp(function + length - 7, "acquire"));
     }
     task_put_state(put, state);
