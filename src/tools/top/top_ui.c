@@ -200,7 +200,7 @@ static void rank_pane(struct top_ui *ui)
     for (uint32_t i = 1; i < PRCB_CAUSE_MAX + 2; i++) {
         uint32_t at = ui->pane_cause_count;
 
-        if (!ns[i] || ui->column_unseen[i] >= UNSEEN_MOST)
+        if (!ns[i])
             continue;
         for (; at && ns[ui->pane_causes[at - 1]] < ns[i]; at--)
             ui->pane_causes[at] = ui->pane_causes[at - 1];
