@@ -251,12 +251,6 @@ void worker_take(struct worker *w)
     w->busy = false;
 }
 
-void worker_stop(struct worker *w)
-{
-    worker_take(w);
-    close(w->done);
-}
-
 /* It is not for the fuzzer to read. */
 void log_line(enum log_level level, const char *format, ...)
 {
@@ -401,6 +395,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < PRCB_CLIENT_COUNT; i++)
         assert(!records[i].used);
     server_stop(&s);
+    worker_take(&s.worker);
+    close(s.worker.done);
     free(sessions.held.maps);
     assert(next_descriptor() == before);
     return 0;

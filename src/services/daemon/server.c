@@ -595,3 +595,13 @@ void server_settle(struct server *s)
     while (sessions_free_some(s->sessions))
         ;
 }
+
+void server_stop(struct server *s)
+{
+    while (s->conns)
+        conn_drop(s, s->conns);
+    server_settle(s);
+    close(s->epoll);
+    close(s->signals);
+    close(s->listener);
+}

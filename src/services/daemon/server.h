@@ -48,6 +48,8 @@ int server_run(struct server *s, struct prcb_error *err);
 /* Waits for the job of the second thread, and does what is left to do: sessions that clients got
  * an answer for must stand in the records. */
 void server_settle(struct server *s);
+/* Gives back what a server holds, but its second thread: for who makes many, which prcbd is not. */
+void server_stop(struct server *s);
 
 /* In answer.c: calls conn_answer or conn_refuse, once. False: it is too early, and neither was
  * called. */
