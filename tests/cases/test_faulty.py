@@ -86,8 +86,9 @@ class Faulty(House):
 
     def test_what_they_wait_for(self):
         names, port = self.faulty("names")
+        # Who waited once, as the reporter and Python's first thread at the start, is counted as well.
         wanted = {
-            self.faulty("convoy")[0]: rf"6 threads \(worker\) wait for stats_mutex in record_order\(\) {at('take_stats(); /* waits */')}, "
+            self.faulty("convoy")[0]: rf"[67] threads \(worker\) wait for stats_mutex in record_order\(\) {at('take_stats(); /* waits */')}, "
                                       rf"called by work\(\) {at('        record_order();')}; reporter \(\d+\) holds it and sleeps in "
                                       rf"nap\(\) \S+, called by build_report\(\) {at('nap(40);')}",
             self.faulty("deadlock")[0]: rf"^Deadlock: .* waits for (savings|checking) in transfer\(\) {at('lock(to); /* waits */')}, .* held by ",
@@ -114,7 +115,7 @@ class Faulty(House):
             self.skipTest(f"needs {PYTHON}")
         script = os.path.join(SOURCES, "faulty.py")
         self.check({self.launch(PYTHON, script, "asyncio")[0]: r"python3 \(\d+\) blocks asyncio's event loop by sleeping in load_customer\(\)",
-                    self.launch(PYTHON, script, "gil")[0]: r"4 threads .*wait for Python's GIL.* in price_order"}, 1.5)
+                    self.launch(PYTHON, script, "gil")[0]: r"[45] threads .*wait for Python's GIL.* in price_order"}, 1.5)
 
     def test_runtimes(self):
         wanted = {}
