@@ -132,15 +132,23 @@ static inline bool cause_may_idle(uint32_t cause)
     return !cause_has(cause, CAUSE_HELD) && (cause_traits(cause)->class != CAUSE_CLASS_NONE);
 }
 
-/* Does the same by name, for recordings; it is true for a name that is not known. */
-static inline bool cause_name_may_idle(const char *cause)
+/* Returns the cause of this name, which may be NULL; PRCB_CAUSE_NONE: there is none. */
+static inline uint32_t cause_by_name(const char *cause)
 {
 #define X(number, NAME, name, kind, reason, words)                                                 \
-    if (!strcmp(cause, name))                                                                      \
-        return cause_may_idle(number);
+    if (cause && !strcmp(cause, name))                                                             \
+        return number;
     PRCB_CAUSES(X)
 #undef X
-    return true;
+    return PRCB_CAUSE_NONE;
+}
+
+/* Does the same by name, for recordings; it is true for a name that is not known. */
+static inline bool cause_name_may_idle(const char *name)
+{
+    uint32_t cause = cause_by_name(name);
+
+    return cause == PRCB_CAUSE_NONE || cause_may_idle(cause);
 }
 
 #endif

@@ -16,6 +16,7 @@
 
 #include <json-c/json.h>
 
+#include "cause.h"
 #include "error.h"
 #include "inside.h"
 #include "now.h"
@@ -113,17 +114,6 @@ static uint64_t read_figures(struct json_object *from, const struct figure *rows
     return present;
 }
 
-static uint32_t cause_number(const char *name)
-{
-    for (uint32_t cause = 1; name && cause < PRCB_CAUSE_MAX; cause++) {
-        const struct prcb_cause_info *info = prcb_cause_info(cause);
-
-        if (info && !strcmp(info->name, name))
-            return cause;
-    }
-    return PRCB_CAUSE_NONE;
-}
-
 /* The number at a place of a list; 0 where there is none. */
 static uint64_t number_at(struct json_object *list, size_t place)
 {
@@ -153,13 +143,13 @@ static void read_account(struct json_object *from, struct prcb_account *ret)
     ret->flags = (is_true(from, "exited") ? PRCB_ACCOUNT_EXITED : 0u) |
                  (is_true(from, "running") ? PRCB_ACCOUNT_RUNNING : 0u) |
                  (is_true(from, "kernel") ? PRCB_ACCOUNT_KTHREAD : 0u);
-    ret->open.cause = cause_number(text_in(from, "open"));
+    ret->open.cause = cause_by_name(text_in(from, "open"));
     if (!waits)
         return;
     ret->present |= PRCB_HAS_WAITS;
     json_object_object_foreach(waits, name, cell)
     {
-        uint32_t cause = cause_number(name);
+        uint32_t cause = cause_by_name(name);
 
         if (cause)
             ret->waits[cause] = (struct prcb_wait){number_at(cell, 0), number_at(cell, 1)};

@@ -51,7 +51,7 @@ static const struct prcb_switch_ring *ring_of(const struct switch_rings *r, uint
 }
 
 /* This is an acquire load: the records below it are there. It pairs with the store of `written`
- * that follows them in the program (record_switch). */
+ * that follows them in the program (end_record). */
 static uint64_t written_of(const struct prcb_switch_ring *ring)
 {
     return __atomic_load_n(&ring->written, __ATOMIC_ACQUIRE);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "array.h"
+#include "cause.h"
 
 /* ---- sums ------------------------------------------------------------- */
 
@@ -462,20 +463,20 @@ static const struct {
 
 int account_order_parse(const char *text, struct account_order *ret)
 {
+    uint32_t cause;
+
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (!strcmp(keys[i].name, text)) {
             ret->key = keys[i].key;
             return 0;
         }
     }
-    for (uint32_t i = 0; i < PRCB_CAUSE_MAX; i++) {
-        if (prcb_cause_info(i) && !strcmp(prcb_cause_info(i)->name, text)) {
-            ret->key = ACCOUNT_BY_CAUSE;
-            ret->cause = i;
-            return 0;
-        }
-    }
-    return -EINVAL;
+    cause = cause_by_name(text);
+    if (cause == PRCB_CAUSE_NONE)
+        return -EINVAL;
+    ret->key = ACCOUNT_BY_CAUSE;
+    ret->cause = cause;
+    return 0;
 }
 
 /* Returns the time in a cause; of causes that carry no time, the count. */

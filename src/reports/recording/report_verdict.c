@@ -182,16 +182,6 @@ static int sum_threads(struct figures *m)
 
 /* ---- waits ----------------------------------------------------------------------- */
 
-static uint32_t cause_of(const char *name)
-{
-#define X(number, NAME, text, kind, reason, words)                                                 \
-    if (!strcmp(name, text))                                                                       \
-        return number;
-    PRCB_CAUSES(X)
-#undef X
-    return PRCB_CAUSE_NONE;
-}
-
 static uint32_t kind_of(const struct offcpu_row *row)
 {
     for (uint32_t kind = WHY_SHORT; row->rest && kind < WHY_BETWEEN; kind++) {
@@ -277,8 +267,9 @@ static int take_items(struct figures *m, const struct offcpu *offcpu)
     if (!m->items || !m->parts || !m->causes || !m->who)
         return -ENOMEM;
     for (size_t i = 0; i < offcpu->count; i++)
-        m->items[i] = (struct item){&offcpu->rows[i], m->process_of[offcpu->rows[i].thread],
-                                    cause_of(offcpu->rows[i].cause), kind_of(&offcpu->rows[i])};
+        m->items[i] =
+            (struct item){&offcpu->rows[i], m->process_of[offcpu->rows[i].thread],
+                          cause_by_name(offcpu->rows[i].cause), kind_of(&offcpu->rows[i])};
     m->item_count = offcpu->count;
     array_sort(m->items, m->item_count, by_part);
     return 0;
@@ -427,7 +418,7 @@ static int add_stretch(const struct stretch *s, void *ctx)
 {
     struct figures *m = ctx;
     const struct tally woken = {.kind = PRCB_EDGE_WOKEN_BY,
-                                .cause = cause_of(s->cause),
+                                .cause = cause_by_name(s->cause),
                                 .process = m->process_of[s->thread],
                                 .by = s->waker,
                                 .ns = s->end_ns - s->start_ns,

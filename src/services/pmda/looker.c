@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "array.h"
+#include "cause.h"
 #include "now.h"
 #include "table.h"
 #include "text.h"
@@ -92,18 +93,15 @@ static char *instance_name(enum row_indom indom, const struct metrics_sample *sa
         [INDOM_CGROUP] = "cgroup", [INDOM_NAME] = "name", [INDOM_BEHIND] = "cgroup"};
     const char *label = label_of(sample, labels[indom]);
     char *name, *state, *by;
+    uint32_t cause;
 
     *ret_id = -1;
     if (!label)
         return NULL;
     switch (indom) {
     case INDOM_CAUSE:
-        for (int cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
-            const struct prcb_cause_info *info = prcb_cause_info((uint32_t)cause);
-
-            if (info && !strcmp(info->name, label))
-                *ret_id = cause;
-        }
+        cause = cause_by_name(label);
+        *ret_id = cause == PRCB_CAUSE_NONE ? -1 : (int)cause;
         return strdup(label);
     case INDOM_CPU:
         *ret_id = atoi(label);

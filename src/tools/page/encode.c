@@ -356,24 +356,13 @@ static void append_number(struct encoding *e, json_object *array, uint64_t numbe
     json_doc_append(&e->doc, array, json_object_new_uint64(number));
 }
 
-static uint32_t cause_named(const char *name)
-{
-    for (uint32_t cause = 1; cause < PRCB_CAUSE_MAX; cause++) {
-        const struct prcb_cause_info *info = prcb_cause_info(cause);
-
-        if (info && !strcmp(info->name, name))
-            return cause;
-    }
-    return PRCB_CAUSE_NONE;
-}
-
 static json_object *states(struct encoding *e)
 {
     json_object *array = json_object_new_array();
 
     for (size_t i = 0; i < e->data->state_count; i++) {
         const struct page_state *state = &e->data->states[i];
-        uint32_t cause = cause_named(state->cause);
+        uint32_t cause = cause_by_name(state->cause);
         const struct prcb_cause_info *info = prcb_cause_info(cause);
         json_object *row = json_object_new_object();
 

@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 
 #include "array.h"
+#include "cause.h"
 #include "error.h"
 #include "facts.h"
 #include "recording.h"
@@ -345,15 +346,6 @@ struct top_reader {
     } totals; /* of a processor, as of the last row */
 };
 
-static uint32_t cause_of(const char *name)
-{
-    for (uint32_t i = 1; name && i < PRCB_CAUSE_MAX; i++) {
-        if (prcb_cause_info(i) && !strcmp(prcb_cause_info(i)->name, name))
-            return i;
-    }
-    return PRCB_CAUSE_NONE;
-}
-
 static uint8_t state_of(const char *name)
 {
     for (uint8_t i = TOP_RUN; name && i <= TOP_ENDED; i++) {
@@ -435,7 +427,7 @@ static int add_part(sqlite3_stmt *row, void *ctx)
         return result;
     delta.now = (struct top_now){
         .state = state_of((const char *)sqlite3_column_text(row, 1)),
-        .cause = (uint8_t)cause_of((const char *)sqlite3_column_text(row, 2)),
+        .cause = (uint8_t)cause_by_name((const char *)sqlite3_column_text(row, 2)),
         .since_ns = number_at(row, 3),
     };
     if (sqlite3_column_type(row, 4) == SQLITE_NULL) {
@@ -466,7 +458,7 @@ static int add_wait(sqlite3_stmt *row, void *ctx)
     r->deltas[at].part_count++;
     r->part_thread = at;
     r->parts[r->part_count++] =
-        (struct top_part){cause_of((const char *)sqlite3_column_text(row, 1)),
+        (struct top_part){cause_by_name((const char *)sqlite3_column_text(row, 1)),
                           (uint32_t)number_at(row, 3), number_at(row, 2)};
     return 0;
 }
@@ -585,7 +577,7 @@ static int take_stretch(const struct stretch *stretch, void *ctx)
 
     if (stretch->end_ns <= start)
         return 0;
-    entry.cause = (uint16_t)(waits                              ? cause_of(stretch->cause)
+    entry.cause = (uint16_t)(waits                              ? cause_by_name(stretch->cause)
                              : stretch->kind == STRETCH_RUNNING ? ENTRY_RUN
                                                                 : ENTRY_READY);
     for (uint32_t i = first; i <= last && i < r->count && !result; i++) {
